@@ -142,7 +142,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
         exchange.mount === null || route.groups.length === 0
           ? answers[route.answer](exchange, route, body)
           : inDeployment(deployed, exchange, route, () => answers[route.answer](exchange, route, body))
-      if (exchange.isLoopback) return answer(body)
+      if (exchange.isLoopback && exchange.runUser === null) return answer(body)
       const admitted = edge.guard.admit(exchange, route, body)
       if (admitted instanceof Promise) return admitted.then(body => (body === null ? undefined : answer(body)))
       return admitted === null ? undefined : answer(admitted)

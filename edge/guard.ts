@@ -75,6 +75,11 @@ export function openGuard({ config, check, deployed, handOver, pages }: Options)
         )
 
   function decide(exchange: Exchange, route: Route, body: Uint8Array, check: Check | null) {
+    const { runUser, caller } = exchange
+    if (check === null && runUser !== null) {
+      exchange.caller = { ...caller, identity: runUser }
+      return body
+    }
     if (check !== null) return ofApplication(check, exchange, route, body)
     if (!needsKey) return body
     return hasKey(exchange) ? ofKey(exchange, route, body) : refused(exchange, 401, NO_KEY, CHALLENGE)
@@ -86,7 +91,7 @@ export function openGuard({ config, check, deployed, handOver, pages }: Options)
     { auth }: Route,
     body: Uint8Array,
   ): Promise<Uint8Array | null> {
-    const answer = await check(await askedOf(exchange), auth as readonly AuthEvent[], body)
+    const answer = await check(await askedOf(exchange), auth as readonly AuthEvent[], body, exchange.runUser)
     if (exchange.over) return null
     if ('refused' in answer) {
       const { status, detail, headers = {} } = answer.refused

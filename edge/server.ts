@@ -7,7 +7,8 @@
 import * as uWS from 'uWebSockets.js'
 import { type AddressInfo, createServer } from 'node:net'
 import type { Tracer } from '../bus/trace.js'
-import { CALLER, LOOPBACK } from '../schemas/app-host.js'
+import { CALLER, LOOPBACK, RUN_USER } from '../schemas/app-host.js'
+import type { AuthUser } from '../schemas/auth/auth.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
 import { isLoopback } from '../schemas/loopback.js'
 import type { AppRoutes } from './app/host.js'
@@ -316,7 +317,10 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       exchange.isLoopback = isOwn && exchange.received.all.some(([name]) => name === LOOPBACK)
       exchange.isPassedOn = true
       if (isOwn) exchange.ticket = ticketIn(exchange, app)
-      if (exchange.isLoopback) exchange.caller = { checked: app }
+      if (exchange.isLoopback) {
+        exchange.caller = { checked: app }
+        exchange.runUser = runUserIn(exchange)
+      }
       onRequest(exchange, true)
     })
     const listening = await new Promise(done => inner.listen_unix(done, path))
@@ -368,6 +372,12 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
       app.close()
     },
   }
+}
+
+/** The user of the run whose code makes the request. Throws for a header that names none. */
+function runUserIn({ received }: Exchange): AuthUser | null {
+  const text = received.all.find(([name]) => name === RUN_USER)?.[1]
+  return text === undefined ? null : (JSON.parse(Buffer.from(text, 'base64').toString()) as AuthUser)
 }
 
 /** The ticket that a request on a socket of the edge brings back, for this application. */

@@ -53,6 +53,8 @@ export const KEY_SCOPES = 'x-weft-key-scopes'
 export const CALLER = 'x-weft-caller'
 /** Header of a request that code of the application makes by itself. Known on the socket of the edge only. */
 export const LOOPBACK = 'x-weft-loopback'
+/** Beside LOOPBACK: the user of the run whose code asks, as base64 of its JSON. Known on the socket of the edge only. */
+export const RUN_USER = 'x-weft-run-user'
 
 /** Head of the packed body of `call`; the rest is the body of the request for a check, empty otherwise. */
 export type AppCall = CheckCall | EmbedCall | EncryptCall | ContextCall | UiCall

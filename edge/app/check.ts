@@ -22,7 +22,13 @@ export interface Refused {
 }
 
 /** Rejects with a WeftError when the app host gives no answer. */
-export type Check = (asked: Asked, events: readonly AuthEvent[], body: Uint8Array) => Promise<Passed | Refused>
+export type Check = (
+  asked: Asked,
+  events: readonly AuthEvent[],
+  body: Uint8Array,
+  /** Of the run whose code asks: who the caller is needs no authentication. */
+  runUser?: AuthUser | null,
+) => Promise<Passed | Refused>
 
 interface Options {
   /** The application whose `auth` it is. */
@@ -36,9 +42,9 @@ export function openCheck(ask: Ask, { app, auth, studio }: Options): Check {
   const users = openUsers(auth.cache)
   const isStudio = (asked: Asked) =>
     studio && !auth.disable_studio_auth && headerOf(asked, 'x-auth-scheme') === 'langsmith'
-  return async (asked, events, body) => {
-    const key = users.keyOf(asked)
-    const user = isStudio(asked) ? STUDIO_USER : users.get(key)
+  return async (asked, events, body, runUser = null) => {
+    const key = runUser === null ? users.keyOf(asked) : null
+    const user = runUser ?? (isStudio(asked) ? STUDIO_USER : users.get(key))
     const call = { ...asked, events, ...(user === undefined ? {} : { user }) }
     const { answer, body: changed } = await ask(call, body)
     if ('refused' in answer) return answer

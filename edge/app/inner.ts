@@ -39,8 +39,7 @@ export function openInner({ tunnels, link, routes }: Options, listen: Listen) {
   }
 
   async function onStream(stream: Duplex, app: string): Promise<void> {
-    const path = join(folder.path, `${token('deployment', app)}.sock`)
-    if (app === BUILT_IN_APP) throw new RangeError('the built-in application has its own socket')
+    const path = join(folder.path, `${app === BUILT_IN_APP ? 'built-in' : token('deployment', app)}.sock`)
     const inner = inners.get(app) ?? { server: open(path, app), streams: 0 }
     inners.set(app, inner)
     inner.streams++

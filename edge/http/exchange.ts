@@ -5,6 +5,7 @@
  */
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { v7 as uuid } from 'uuid'
+import type { AuthUser } from '../../schemas/auth/auth.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { ERRORS, type ErrorCode, errorBody, fail, InvalidFields, WeftError } from '../../schemas/errors.js'
 import { TRACEPARENT } from '../../schemas/trace.js'
@@ -65,6 +66,8 @@ export class Exchange {
   readonly url: string
   /** Made by code of the application for itself: nobody authenticates it. */
   isLoopback = false
+  /** Beside isLoopback: the user of the run whose code makes the request, as whom it is authorized; null: of none. */
+  runUser: AuthUser | null = null
   /** Made by this edge for the caller of another request, which counts among the streams. */
   isSelf = false
   /** Passed on by an application: the request that it was counts among the streams. */

@@ -2,17 +2,17 @@
  * The app host of an application that is not the one of an edge: it runs beside the graph worker, which has the files and
  * the variables of the application. Edges ask its `auth` by calls to the pool, and reach its `http.app` by streams.
  */
-import { connect, createServer } from 'node:net'
-import { join } from 'node:path'
+import { connect } from 'node:net'
 import type { Link } from '../../bus/connect.js'
 import { openTunnels, relay } from '../../bus/tunnel.js'
-import { type AppHostSettings, type AppPart, type CheckCall, EDGE_SOCKET } from '../../schemas/app-host.js'
+import type { AppHostSettings, AppPart, CheckCall } from '../../schemas/app-host.js'
 import { fail } from '../../schemas/errors.js'
 import type { Hello } from '../../schemas/host.js'
 import type { Pool } from '../../schemas/ids.js'
 import { unpack } from '../../schemas/packed.js'
 import { type AppHostOptions, openAppHost } from '../child/app-host.js'
 import { httpSocket, openSocketFolder } from '../child/socket-folder.js'
+import { openWayBack } from './way-back.js'
 
 export interface GraphAppHost {
   settings: AppHostSettings
@@ -68,19 +68,7 @@ export async function startAppHost(options: Options, { auth = null, http }: Hell
 async function openSockets({ link, pool, user, log }: Options) {
   const folder = openSocketFolder(user)
   const tunnels = openTunnels(link)
-  const back = createServer({ allowHalfOpen: true }, socket => {
-    // Without a listener an error of the connection would end this process.
-    socket.on('error', () => {})
-    try {
-      relay(tunnels.open('any edge'), socket)
-    } catch (error) {
-      log.warn({ err: error }, 'a request of the application could not be passed on')
-      socket.destroy()
-    }
-  })
-  const path = join(folder.path, EDGE_SOCKET)
-  await new Promise<void>((resolve, reject) => back.once('error', reject).listen(path, resolve))
-  folder.admit(EDGE_SOCKET)
+  const back = await openWayBack(tunnels, folder, log)
   return {
     path: folder.path,
     serve(isReady: () => boolean) {

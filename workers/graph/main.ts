@@ -40,6 +40,7 @@ import { hostFigures } from './host-reports.js'
 import { startPools } from './pools.js'
 import { openSupervisor } from './supervisor.js'
 import { openUserInterfaces } from './user-interfaces.js'
+import { openHostSockets } from './way-back.js'
 
 /** A revision of a deployment: its graphs are served from its cutover on, its hosts see these variables alone. */
 export interface Deployed {
@@ -107,8 +108,14 @@ export async function startGraphs(
     env,
     log: link.log,
   }
+  const sockets = await openHostSockets(link, user, link.log)
+  life.push({ name: 'requests of graphs', stop: () => sockets.close() })
   const hosts = startPools({
     ...child,
+    programOf(language) {
+      const program = child.programOf(language)
+      return { ...program, env: { ...program.env, WEFT_LOOPBACK: sockets.path } }
+    },
     languages,
     count: config.hosts,
     onFrame: supervisor.onFrame,

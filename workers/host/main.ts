@@ -8,13 +8,14 @@
  */
 import './library/tuning.js'
 import { Socket } from 'node:net'
+import { registerLoopback } from './app/loopback.js'
 import { loadApplication } from './application.js'
 import { startWatchdog } from './guards/watchdog.js'
 import { Stopped } from './run.js'
 import { serveHost } from './server.js'
 import { tuneStores } from './storage/item-queue.js'
 
-const { WEFT_APP: path, WEFT_NOTES_FD: notes } = process.env
+const { WEFT_APP: path, WEFT_NOTES_FD: notes, WEFT_LOOPBACK: sockets } = process.env
 const watchdog = startWatchdog(notes === undefined ? null : Number(notes))
 const stream = new Socket({ fd: 3 })
 // The parent process has ended: no process waits for results of this host.
@@ -69,4 +70,6 @@ if (path === undefined) {
 }
 const application = await loadApplication(path)
 tuneStores(application.storeWrapper)
-goesOn = serveHost(stream, application, watchdog).goesOn
+const serving = serveHost(stream, application, watchdog)
+goesOn = serving.goesOn
+if (sockets !== undefined) registerLoopback(sockets, () => serving.userOf(watchdog.slot()))

@@ -43,6 +43,8 @@ class TimedOut extends Stopped {}
 export interface Run {
   /** Aborts the run: it finishes as `interrupted`, or as `timeout`. */
   cancel(timeout: boolean): void
+  /** Who created it. */
+  user: StartHead['user']
 }
 
 export interface RunOptions {
@@ -94,6 +96,7 @@ export function startRun(host: Host, { slot, confirmed_at, traced, start, newest
       done()
     })
   return {
+    user: start.user,
     cancel: timeout =>
       abort.abort(
         timeout ? new TimedOut('The time limit of the run was reached') : new Stopped('The run was cancelled'),

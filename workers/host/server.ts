@@ -23,6 +23,8 @@ const encoder = new TextEncoder()
 export interface Served {
   /** True if the run in this slot has not ended and was not ordered to stop. */
   goesOn(slot: number): boolean
+  /** Who created the run in the slot. */
+  userOf(slot: number): StartHead['user']
 }
 
 /** Sends hello and serves until the stream ends. */
@@ -124,7 +126,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
   const body = encoder.encode(JSON.stringify(application.hello))
   write({ kind: FROM_HOST.hello, flags: HELLO.pauses, body })
   readFrames(stream, frame => handlers[frame.kind]?.(frame))
-  return { goesOn: slot => runs.has(slot) && !stopped.has(slot) }
+  return { goesOn: slot => runs.has(slot) && !stopped.has(slot), userOf: slot => runs.get(slot)?.user }
 }
 
 function detailOf(body: Uint8Array): string {

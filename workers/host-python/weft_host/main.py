@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import orjson
 
+from .app.loopback import register_loopback
 from .application import Application
 from .description import read_description
 from .frames import FromHost, Hello
@@ -47,6 +48,9 @@ def main() -> None:
 
 async def serve(watchdog: Watchdog, threads: SlotThreads) -> None:
     """Loads the application, sends hello and serves until the pipe ends."""
+    serving: list[Server] = []
+    if folder := os.environ.get("WEFT_LOOPBACK"):
+        register_loopback(folder, lambda: serving[0].user_of(current_slot.get()) if serving else None)
     hello, application = load()
     host = Host(application, threads) if application is not None else None
     # What was loaded stays: the garbage collector need not walk it.
@@ -56,6 +60,7 @@ async def serve(watchdog: Watchdog, threads: SlotThreads) -> None:
     server = None
     if host is not None:
         server = Server(host, watchdog)
+        serving.append(server)
 
     def on_frame(kind: int, flags: int, slot: int, id: int, body: bytes) -> None:
         if server is not None:

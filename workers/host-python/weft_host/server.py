@@ -61,6 +61,11 @@ class Server:
         if (run := self.runs.get(slot)) is not None:
             run.fail(error)
 
+    def user_of(self, slot: int) -> Any:
+        """Who created the run in this slot."""
+        run = self.runs.get(slot)
+        return None if run is None else run.start.get("user")
+
     def on_start(self, flags: int, slot: int, id: int, body: bytes) -> None:
         if not self.starting:
             self.host.loop.call_soon(self.admit)

@@ -4,12 +4,13 @@
  * a second socket, inside of the application's middleware, which therefore wraps the built-in routes.
  */
 import { rmSync } from 'node:fs'
-import { Agent, createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
-import { APP_SOCKET, CALLER, EDGE_SOCKET, LOOPBACK } from '../../../schemas/app-host.js'
+import { APP_SOCKET } from '../../../schemas/app-host.js'
 import { isObject } from '../../../schemas/json.js'
+import { HOP, registerLoopback, toEdge } from './loopback.js'
 
 type Fetch = (request: Request) => Response | Promise<Response>
 type Pass = (request: Request) => Promise<Response>
@@ -23,15 +24,6 @@ interface Hono {
 interface HonoContext {
   req: { raw: Request; bodyCache?: { [form: string]: unknown } }
 }
-
-/** Headers of one connection, which are not passed on. */
-const HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'te', 'trailer', 'proxy-connection'])
-/**
- * Connections to the edge are kept: it closes one without keep-alive as soon as it has answered, which fails the end of a
- * body that is still being written. Unused ones are closed before the edge does it, after 10 s.
- */
-const agent = new Agent({ keepAlive: true, timeout: 4_000 })
-const NO_BODY = new Set([101, 204, 205, 304])
 
 /**
  * Serves the export on a socket in `folder`. `inject`: the `injectWebSocket` of @hono/node-ws that the file exports, which
@@ -136,49 +128,4 @@ function addressOf(target: string, host: string): URL {
   const address = new URL(`http://localhost${target}`)
   address.host = host
   return address
-}
-
-/**
- * Sends a request to the built-in routes of the edge; its answer streams. The body is sent with its length, because the
- * edge closes the connection behind a request without one, and takes whole bodies anyway.
- */
-async function toEdge(folder: string, request: Request, more: { [name: string]: string }): Promise<Response> {
-  const body = request.body === null ? null : Buffer.from(await request.arrayBuffer())
-  const { pathname, search } = new URL(request.url)
-  const headers: { [name: string]: string } = { ...more }
-  for (const [name, value] of request.headers)
-    if (!HOP.has(name) && (!name.startsWith('x-weft-') || name === CALLER)) headers[name] = value
-  delete headers['content-length']
-  if (body !== null) headers['content-length'] = `${body.length}`
-  const socketPath = join(folder, EDGE_SOCKET)
-  return new Promise((resolve, reject) => {
-    const options = { socketPath, method: request.method, path: `${pathname}${search}`, headers, agent }
-    const onGone = () => outgoing.destroy()
-    const outgoing = send(options, incoming => {
-      // The connection is another request's from then on.
-      incoming.once('end', () => request.signal.removeEventListener('abort', onGone))
-      const { statusCode = 502, rawHeaders } = incoming
-      const received = new Headers()
-      for (let i = 0; i < rawHeaders.length; i += 2)
-        if (!HOP.has(rawHeaders[i]!.toLowerCase())) received.append(rawHeaders[i]!, rawHeaders[i + 1]!)
-      const stream = NO_BODY.has(statusCode) || request.method === 'HEAD' ? null : (Readable.toWeb(incoming) as never)
-      if (stream === null) incoming.resume()
-      resolve(new Response(stream, { status: statusCode, headers: received }))
-    })
-    outgoing.on('error', reject)
-    request.signal.addEventListener('abort', onGone, { once: true })
-    outgoing.end(body ?? undefined)
-  })
-}
-
-/**
- * `new Client()` without an address calls the API in-process: without authentication, and over a socket that the network
- * does not reach. Only this process and the edge can open it.
- */
-function registerLoopback(folder: string): void {
-  const fetch = (input: string | URL | Request, init?: RequestInit) => {
-    const request = input instanceof Request ? input : new Request(new URL(input, 'http://localhost'), init)
-    return toEdge(folder, request, { [LOOPBACK]: '1', host: 'localhost' })
-  }
-  Object.assign(globalThis, { [Symbol.for('langgraph_api:fetch')]: fetch })
 }

@@ -6,9 +6,11 @@ of langgraph_sdk without an address uses it, without authentication, and `http.a
 from __future__ import annotations
 
 import asyncio
+import base64
 import importlib.util
+import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +21,7 @@ import httpx
 EDGE_SOCKET = "edge.sock"
 LOOPBACK = "x-weft-loopback"
 CALLER = b"x-weft-caller"
+RUN_USER = "x-weft-run-user"
 # Headers of one connection, which are not passed on.
 HOP = frozenset(
     (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer", b"proxy-connection")
@@ -32,8 +35,10 @@ def edge_transport(folder: str) -> httpx.AsyncHTTPTransport:
     return httpx.AsyncHTTPTransport(uds=str(Path(folder) / EDGE_SOCKET), limits=LIMITS)
 
 
-def register_loopback(folder: str) -> None:
+def register_loopback(folder: str, user_of: Callable[[], Any] = lambda: None) -> None:
     """
+    `user_of`: the user of the run whose code asks, who is the caller then.
+
     The client of the SDK asks modules of the server of LangGraph Platform for its transport. An application that has
     that server installed keeps its other modules.
     """
@@ -45,6 +50,8 @@ def register_loopback(folder: str) -> None:
 
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             request.headers[LOOPBACK] = "1"
+            if (user := user_of()) is not None:
+                request.headers[RUN_USER] = base64.b64encode(json.dumps(user).encode()).decode()
             request.headers["host"] = "localhost"
             # The edge takes whole bodies, and closes the connection behind one without a length.
             content = await request.aread()
