@@ -6,6 +6,7 @@
 
 import * as uWS from 'uWebSockets.js'
 import { type AddressInfo, createServer } from 'node:net'
+import { decodeJson } from '../bus/decode.js'
 import type { Tracer } from '../bus/trace.js'
 import { CALLER, LOOPBACK, RUN_USER } from '../schemas/app-host.js'
 import type { AuthUser } from '../schemas/auth/auth.js'
@@ -377,7 +378,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
 /** The user of the run whose code makes the request. Throws for a header that names none. */
 function runUserIn({ received }: Exchange): AuthUser | null {
   const text = received.all.find(([name]) => name === RUN_USER)?.[1]
-  return text === undefined ? null : (JSON.parse(Buffer.from(text, 'base64').toString()) as AuthUser)
+  return text === undefined ? null : (decodeJson(Buffer.from(text, 'base64'), { quote: false }) as AuthUser)
 }
 
 /** The ticket that a request on a socket of the edge brings back, for this application. */

@@ -113,8 +113,8 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['main.ts'],
   ],
   'workers/graph/': [
-    ['app-host.ts', 'app-modules.ts', 'embedder.ts', 'encryptor.ts', 'held-time.ts', 'host-end.ts', 'lease-client.ts'],
-    ['run-signals.ts', 'user-interfaces.ts', 'app-files-child.ts', 'host-process.ts'],
+    ['app-modules.ts', 'embedder.ts', 'encryptor.ts', 'held-time.ts', 'host-end.ts', 'lease-client.ts', 'way-back.ts'],
+    ['app-host.ts', 'run-signals.ts', 'user-interfaces.ts', 'app-files-child.ts', 'host-process.ts'],
     ['app-files.ts', 'ask-gate.ts', 'describer.ts', 'host-choice.ts', 'run-table.ts'],
     ['claims.ts', 'flow.ts', 'host-calls.ts', 'host-reports.ts', 'pool.ts'],
     ['hand-back.ts', 'host-events.ts', 'offers.ts', 'pools.ts'],

@@ -50,6 +50,7 @@ const SECTIONS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
     [
       ['docs/application.md', 'langgraph.json'],
       ['docs/api.md', 'HTTP API'],
+      ['docs/differences.md', 'Differences from other servers'],
       ['reference', 'API reference'],
       ['docs/authentication.md', 'Authentication'],
       ['docs/command-line.md', 'Command line'],

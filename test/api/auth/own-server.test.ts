@@ -1,9 +1,9 @@
 /** Graphs that call their own server, and a Python graph with an output schema at every door. */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { root } from '../../cli/root.js'
-import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
-import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { root } from '../../../cli/root.js'
+import { venvOf, withoutPython } from '../../../scripts/checks/venv.js'
+import { type Cluster, startCluster } from '../../helpers/cluster.js'
 
 const skip = withoutPython() ?? false
 
