@@ -181,6 +181,13 @@ async def test_messages_as_tokens_and_as_a_whole(supervisor: Supervisor):
     assert [each[0]["content"] for each in ended.named("messages/complete")] == ["one two three"]
 
 
+async def test_a_message_that_a_node_returns_has_its_metadata_before_it_is_complete(supervisor: Supervisor):
+    message = {"messages": [{"role": "human", "content": "hi"}]}
+    ended = await supervisor.run("returning", input=message, stream_mode=["messages"])
+    assert ended.names == ["metadata", "messages/metadata", "messages/complete"]
+    assert list(ended.named("messages/metadata")[0]) == ["r1"]
+
+
 async def test_the_mode_events_streams_callbacks(supervisor: Supervisor):
     ended = await supervisor.run("graph", input={"steps": []}, stream_mode=["events", "values"])
     kinds = {data["event"] for data in ended.named("events")}

@@ -5,6 +5,7 @@ import { readTag, tagText } from '../../../schemas/protocols/v2.js'
 import { firstIdOf } from '../../../schemas/subjects.js'
 import { endSeqOf, idBefore, seqOf, stateSeqOf } from '../../../schemas/thread-stream.js'
 import { contentOf, type StreamedMessage } from '../../../workers/host/streaming/content.js'
+import { runEvents } from '../../../workers/host/streaming/events.js'
 import { startHost } from '../host-helper.js'
 
 const ORIGIN = { graph: [], task: ['talk:1'], node: 'talk' }
@@ -197,4 +198,25 @@ t.test('a host renders both kinds with one sequence of ids, and v2 only on reque
   frames.length = 0
   await host.start({ graph_id: 'counter', kwargs }, keep).ended
   t.ok(frames.every(one => one.flags === 0))
+})
+
+t.test('a custom chunk with a name has a channel of its own', async t => {
+  const sent: [channel: string, data: unknown][] = []
+  const buffer = {
+    push() {},
+    pushEvent: ({ channel }: { channel: string }, _method: string, params: string) =>
+      void sent.push([channel, JSON.parse(params).data]),
+    lastId: () => 0,
+    flush() {},
+  }
+  const events = runEvents(buffer as unknown as Parameters<typeof runEvents>[0], 'graph')
+  for (const chunk of [{ name: 'a', more: 1 }, { name: 'b', payload: 2 }, { name: 3 }, 'text', [1]])
+    events.take([], 'custom', chunk, undefined as never)
+  t.same(sent, [
+    ['custom:a', { name: 'a', more: 1 }],
+    ['custom:b', { name: 'b', payload: 2 }],
+    ['custom', { payload: { name: 3 } }],
+    ['custom', { payload: 'text' }],
+    ['custom', { payload: [1] }],
+  ])
 })
