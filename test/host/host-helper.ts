@@ -241,6 +241,19 @@ export async function startHost(
     run(spec: RunSpec): Promise<Ended> {
       return this.start(spec).ended
     },
+    /** Starts a run with a body of our own. */
+    startRaw(body: Uint8Array): Promise<Ended> {
+      const slot = ++slots
+      chunks.set(slot, [])
+      write({ kind: TO_HOST.start, slot, id: monotonicMs() + FOREVER_MS, body })
+      return new Promise(resolve => running.set(slot, resolve))
+    },
+    /** The same for a call; resolves to the flags of its answer. */
+    callRaw(body: Uint8Array): Promise<number> {
+      const id = ++slots
+      write({ kind: TO_HOST.call, slot: id, id, body })
+      return new Promise(resolve => calls.set(id, ({ flags }) => resolve(flags)))
+    },
     pause: (slot: number) => write({ kind: TO_HOST.pause, slot }),
     resume: (slot: number) => write({ kind: TO_HOST.resume, slot }),
     confirm: (slot: number, id: number) => write({ kind: TO_HOST.confirm, slot, id }),

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { pack } from '../../schemas/packed.js'
 import { LARGE_FRAME } from '../../workers/host/guards/frame-lanes.js'
 import type { Ended } from './host-helper.js'
 import { appOf, exampleApp, startHost } from './host-helper.js'
@@ -281,6 +282,22 @@ t.test('a refused save stops the run silently', async t => {
   })
   host.refuse(0)
   t.match(failed, { status: 'error', error: { message: 'The store did not answer' }, save_size: 0 })
+})
+
+t.test('what cannot be read costs its run and not the host', async t => {
+  const other = await startHost(appOf('basic'))
+  t.teardown(() => other.stop())
+  await other.hello
+  const whole = other.run({ graph_id: 'factory', kwargs: { input: { who: '' } } })
+  const head = { graph_id: 'factory', attempt: 1, first_id: 0, first_seq: 1, metadata: {}, events: false, kwargs: null }
+  const bad = await Promise.all([other.startRaw(Buffer.from('x')), other.startRaw(pack(head))])
+  t.match(bad, [
+    { status: 'error', last_event_id: -1, error: { error: 'RangeError' } },
+    { status: 'error', error: { error: 'TypeError' } },
+  ])
+  t.equal(await other.callRaw(Buffer.from('{')), 1)
+  t.match(await whole, { status: 'success' })
+  t.match(await other.run({ graph_id: 'factory', kwargs: { input: { who: '' } } }), { status: 'success' })
 })
 
 t.test('values that JSON lacks do not fail the run', async t => {

@@ -7,6 +7,7 @@ import { FROM_HOST } from '../pipe.js'
 import { failureOf } from './failure.js'
 import type { Graph, Snapshot } from './library/types.js'
 import { LARGEST_STATE, StateTooLarge } from './limits.js'
+import type { Host } from './port.js'
 import { errorOf, render } from './render.js'
 import type { RunState } from './run-state.js'
 import { stateOf } from './state.js'
@@ -125,4 +126,11 @@ function send({ host, slot }: RunState, head: ReturnType<typeof headOf>, parts: 
   const [values_size = 0, rest_size = 0, save_size = 0] = parts.map(part => part.length)
   const body = pack({ ...head, values_size, rest_size, save_size } satisfies FinishHead, parts)
   host.send({ kind: FROM_HOST.finish, slot, body })
+}
+
+/** The finish of a run that reports no state, because it could not be read or its finish failed. -1: it sent no event. */
+export function sendBare(host: Host, slot: number, error: unknown, last_event_id = -1): void {
+  const sizes = { values_size: 0, rest_size: 0, save_size: 0 }
+  const head = { status: 'error' as const, error: errorOf(error), last_event_id, head: null, next: [], interrupts: {} }
+  host.send({ kind: FROM_HOST.finish, slot, body: pack({ ...head, ...sizes } satisfies FinishHead) })
 }

@@ -70,6 +70,5 @@ if (path === undefined) {
 }
 const application = await loadApplication(path)
 tuneStores(application.storeWrapper)
-const serving = serveHost(stream, application, watchdog)
-goesOn = serving.goesOn
-if (sockets !== undefined) registerLoopback(sockets, () => serving.userOf(watchdog.slot()))
+if (sockets !== undefined) registerLoopback(sockets)
+goesOn = serveHost(stream, application, watchdog).goesOn

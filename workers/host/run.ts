@@ -7,7 +7,7 @@ import type { StartHead } from '../../schemas/host.js'
 import type { JsonObject } from '../../schemas/json.js'
 import type { HostSpans } from '../../schemas/trace.js'
 import { CHUNK, FROM_HOST } from '../pipe.js'
-import { finish, settle } from './finish.js'
+import { finish, sendBare, settle } from './finish.js'
 import { configOf, dropSelection, inputOf, isNewest } from './input.js'
 import { hasTaskModes } from './library/library-versions.js'
 import type { Graph, Library } from './library/types.js'
@@ -43,8 +43,6 @@ class TimedOut extends Stopped {}
 export interface Run {
   /** Aborts the run: it finishes as `interrupted`, or as `timeout`. */
   cancel(timeout: boolean): void
-  /** Who created it. */
-  user: StartHead['user']
 }
 
 export interface RunOptions {
@@ -91,12 +89,16 @@ export function startRun(host: Host, { slot, confirmed_at, traced, start, newest
       console.error(error)
       return finish(run, { status: 'error', error: errorOf(error) })
     })
+    .catch(error => {
+      // Its finish failed. The supervisor drops a second one.
+      console.error(error)
+      sendBare(host, slot, error, events.lastId())
+    })
     .finally(() => {
       run.gate.close()
       done()
     })
   return {
-    user: start.user,
     cancel: timeout =>
       abort.abort(
         timeout ? new TimedOut('The time limit of the run was reached') : new Stopped('The run was cancelled'),

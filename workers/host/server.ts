@@ -4,13 +4,15 @@ import type { Call, StartHead } from '../../schemas/host.js'
 import { unpack } from '../../schemas/packed.js'
 import { TransientMap, TransientSet } from '../../schemas/transient.js'
 import { ASK, FROM_HOST, type Frame, HELLO, readFrames, START, STOP, TO_HOST } from '../pipe.js'
+import { currentUser } from './app/loopback.js'
 import type { Application } from './application.js'
 import { answerCall } from './call.js'
+import { sendBare } from './finish.js'
 import { openAdmission } from './guards/admission.js'
 import { LARGE_FRAME, openFrameLanes } from './guards/frame-lanes.js'
 import { openNodeGates } from './guards/node-gate.js'
 import type { Watchdog } from './guards/watchdog.js'
-import { type Host, Refused, Unanswered } from './port.js'
+import { failure, type Host, Refused, Unanswered } from './port.js'
 import { type Run, startRun } from './run.js'
 import { turnEnd } from './streaming/stream.js'
 
@@ -23,8 +25,6 @@ const encoder = new TextEncoder()
 export interface Served {
   /** True if the run in this slot has not ended and was not ordered to stop. */
   goesOn(slot: number): boolean
-  /** Who created the run in the slot. */
-  userOf(slot: number): StartHead['user']
 }
 
 /** Sends hello and serves until the stream ends. */
@@ -67,7 +67,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
   }
   let inUse = 0
   const count = (change: number) => watchdog.busy((inUse += change))
-  const admission = openAdmission(({ slot, flags, id, body }) => {
+  const begin = ({ slot, flags, id, body }: Frame) => {
     const { head, rest } = unpack<StartHead>(body)
     const done = () => {
       runs.delete(slot)
@@ -78,9 +78,20 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
     runs.set(
       slot,
       watchdog.enter(slot, () =>
-        startRun(host, { slot, confirmed_at: id, traced: flags === START.traced, start: head, newest: rest, done }),
+        currentUser.run(head.user, () =>
+          startRun(host, { slot, confirmed_at: id, traced: flags === START.traced, start: head, newest: rest, done }),
+        ),
       ),
     )
+  }
+  // What fails here costs its run, never the host, whose other runs go on.
+  const admission = openAdmission(frame => {
+    try {
+      begin(frame)
+    } catch (error) {
+      console.error(error)
+      sendBare(host, frame.slot, error)
+    }
   })
   const handlers: { [kind: number]: (frame: Frame) => void } = {
     [TO_HOST.start]: frame => admission.add(frame),
@@ -112,10 +123,9 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       )
     },
     [TO_HOST.call]({ slot, id, body }) {
-      const call = JSON.parse(decoder.decode(body)) as Call
       count(1)
       watchdog
-        .enter(slot, () => answerCall(host, slot, call))
+        .enter(slot, async () => answerCall(host, slot, readCall(body)))
         .then(
           body => write({ kind: FROM_HOST.called, slot, id, body }),
           error => write({ kind: FROM_HOST.called, flags: 1, slot, id, body: encoder.encode(JSON.stringify(error)) }),
@@ -125,8 +135,14 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
   }
   const body = encoder.encode(JSON.stringify(application.hello))
   write({ kind: FROM_HOST.hello, flags: HELLO.pauses, body })
-  readFrames(stream, frame => handlers[frame.kind]?.(frame))
-  return { goesOn: slot => runs.has(slot) && !stopped.has(slot), userOf: slot => runs.get(slot)?.user }
+  readFrames(stream, frame => {
+    try {
+      handlers[frame.kind]?.(frame)
+    } catch (error) {
+      console.error(error)
+    }
+  })
+  return { goesOn: slot => runs.has(slot) && !stopped.has(slot) }
 }
 
 function detailOf(body: Uint8Array): string {
@@ -134,5 +150,14 @@ function detailOf(body: Uint8Array): string {
     return String(JSON.parse(decoder.decode(body)).detail)
   } catch {
     return 'The store did not answer'
+  }
+}
+
+/** Throws a failure for what is no call. */
+function readCall(body: Uint8Array): Call {
+  try {
+    return JSON.parse(decoder.decode(body)) as Call
+  } catch (error) {
+    throw failure('internal', String(error))
   }
 }

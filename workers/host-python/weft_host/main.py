@@ -48,9 +48,8 @@ def main() -> None:
 
 async def serve(watchdog: Watchdog, threads: SlotThreads) -> None:
     """Loads the application, sends hello and serves until the pipe ends."""
-    serving: list[Server] = []
     if folder := os.environ.get("WEFT_LOOPBACK"):
-        register_loopback(folder, lambda: serving[0].user_of(current_slot.get()) if serving else None)
+        register_loopback(folder)
     hello, application = load()
     host = Host(application, threads) if application is not None else None
     # What was loaded stays: the garbage collector need not walk it.
@@ -60,7 +59,6 @@ async def serve(watchdog: Watchdog, threads: SlotThreads) -> None:
     server = None
     if host is not None:
         server = Server(host, watchdog)
-        serving.append(server)
 
     def on_frame(kind: int, flags: int, slot: int, id: int, body: bytes) -> None:
         if server is not None:

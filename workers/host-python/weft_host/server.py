@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Coroutine
 from typing import Any
 
+from .app.loopback import current_user
 from .call import answer_call
 from .frames import FromHost, Start, Stop, ToHost
 from .limits import CallFailure
@@ -61,11 +62,6 @@ class Server:
         if (run := self.runs.get(slot)) is not None:
             run.fail(error)
 
-    def user_of(self, slot: int) -> Any:
-        """Who created the run in this slot."""
-        run = self.runs.get(slot)
-        return None if run is None else run.start.get("user")
-
     def on_start(self, flags: int, slot: int, id: int, body: bytes) -> None:
         if not self.starting:
             self.host.loop.call_soon(self.admit)
@@ -82,7 +78,8 @@ class Server:
         try:
             start, newest = unpack(body)
             run = self.runs[slot] = Run(self.host, slot, confirmed_at, start, newest, flags == Start.TRACED)
-            self.spawn(slot, run.execute(), run.gate).add_done_callback(lambda task: self.on_end(slot, task))
+            task = self.spawn(slot, run.execute(), run.gate, start.get("user"))
+            task.add_done_callback(lambda task: self.on_end(slot, task))
         except Exception as error:
             traceback.print_exception(error)
             self.runs.pop(slot, None)
@@ -150,11 +147,14 @@ class Server:
             failure = {"code": "internal", "detail": f"{shown['error']}: {shown['message']}"}
             send(FromHost.CALLED, 1, slot, id, body=render(failure))
 
-    def spawn(self, slot: int, work: Coroutine[Any, Any, None], gate: NodeGate | None = None) -> asyncio.Task[None]:
-        """Starts a task whose code is that of the slot, and whose nodes pass the gate."""
+    def spawn(
+        self, slot: int, work: Coroutine[Any, Any, None], gate: NodeGate | None = None, user: Any = None
+    ) -> asyncio.Task[None]:
+        """Starts a task whose code is that of the slot, whose nodes pass the gate, and who calls the API as the user."""
         self.watchdog.use(1)
         context = self.watchdog.enter(slot)
         context.run(current_gate.set, gate)
+        context.run(current_user.set, user)
         task = self.host.loop.create_task(work, context=context)
         self.tasks.add(task)
         task.add_done_callback(self.on_task_end)

@@ -2,11 +2,15 @@
  * The way from code of the application into the API of this server: a socket that only this process and its parent can open.
  * `new Client()` of the SDK without an address uses it.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { Agent, request as send } from 'node:http'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { CALLER, EDGE_SOCKET, LOOPBACK, RUN_USER } from '../../../schemas/app-host.js'
 import type { AuthUser } from '../../../schemas/auth/auth.js'
+
+/** The user of the run whose code asks, who is the caller then: also of what the run has left behind. */
+export const currentUser = new AsyncLocalStorage<AuthUser | undefined>()
 
 /** Headers of one connection, which are not passed on. */
 export const HOP = new Set([
@@ -59,13 +63,12 @@ export async function toEdge(folder: string, request: Request, more: { [name: st
 }
 
 /**
- * `new Client()` without an address calls the API in-process, without authentication. `userOf`: the user of the run whose
- * code asks, who is the caller then.
+ * `new Client()` without an address calls the API in-process, without authentication. Code of a run calls as its user.
  */
-export function registerLoopback(folder: string, userOf: () => AuthUser | undefined = () => undefined): void {
+export function registerLoopback(folder: string): void {
   const fetch = (input: string | URL | Request, init?: RequestInit) => {
     const request = input instanceof Request ? input : new Request(new URL(input, 'http://localhost'), init)
-    const user = userOf()
+    const user = currentUser.getStore()
     const caller: { [name: string]: string } =
       user === undefined ? {} : { [RUN_USER]: Buffer.from(JSON.stringify(user)).toString('base64') }
     return toEdge(folder, request, { [LOOPBACK]: '1', host: 'localhost', ...caller })

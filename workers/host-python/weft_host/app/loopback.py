@@ -10,7 +10,8 @@ import base64
 import importlib.util
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
+from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,10 +36,12 @@ def edge_transport(folder: str) -> httpx.AsyncHTTPTransport:
     return httpx.AsyncHTTPTransport(uds=str(Path(folder) / EDGE_SOCKET), limits=LIMITS)
 
 
-def register_loopback(folder: str, user_of: Callable[[], Any] = lambda: None) -> None:
-    """
-    `user_of`: the user of the run whose code asks, who is the caller then.
+# The user of the run whose code asks, who is the caller then: also of what the run has left behind.
+current_user: ContextVar[Any] = ContextVar("current_user", default=None)
 
+
+def register_loopback(folder: str) -> None:
+    """
     The client of the SDK asks modules of the server of LangGraph Platform for its transport. An application that has
     that server installed keeps its other modules.
     """
@@ -50,7 +53,7 @@ def register_loopback(folder: str, user_of: Callable[[], Any] = lambda: None) ->
 
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             request.headers[LOOPBACK] = "1"
-            if (user := user_of()) is not None:
+            if (user := current_user.get()) is not None:
                 request.headers[RUN_USER] = base64.b64encode(json.dumps(user).encode()).decode()
             request.headers["host"] = "localhost"
             # The edge takes whole bodies, and closes the connection behind one without a length.
