@@ -5,7 +5,7 @@
  */
 import type { IValidation } from 'typia'
 import { fail, InvalidFields } from '../schemas/errors.js'
-import { jsonFault } from '../schemas/json.js'
+import { clientFault, jsonFault } from '../schemas/json.js'
 import { splitPacked } from '../schemas/packed.js'
 import { problemsOf, readable } from '../schemas/problems.js'
 
@@ -27,7 +27,7 @@ export function decodeJson(bytes: Uint8Array, { quote = true, most }: Options = 
   } catch {
     throw fail('bad_request', 'The body is not valid UTF-8')
   }
-  const fault = jsonFault(bytes, most)
+  const fault = clientFault(bytes, most)
   if (fault !== null) throw fail(fault.code, fault.detail)
   try {
     return JSON.parse(text)

@@ -65,10 +65,25 @@ const ENDLESS_NUMBER: JsonFault = {
 
 /**
  * Why JSON.parse must not read the bytes, else null. Only an object or an array at their beginning counts: at anything else,
- * and behind it, JSON.parse ends. So bytes of another format pass, however many commas they have. JSON.parse takes a lone
+ * and behind it, JSON.parse ends. So bytes of another format pass, however many commas they have.
+ */
+export const jsonFault = (bytes: Uint8Array, most = MAX_VALUES, mostKeys = MAX_KEYS): string | null =>
+  faultIn(bytes, { most, mostKeys, isStrict: false })?.detail ?? null
+
+/**
+ * The same for what a client sent, which may hold values only that can be stored and passed on: JSON.parse takes a lone
  * surrogate, which no UTF-8 text can hold and Python's parsers refuse, and makes null of 1e400.
  */
-export function jsonFault(bytes: Uint8Array, most = MAX_VALUES, mostKeys = MAX_KEYS): JsonFault | null {
+export const clientFault = (bytes: Uint8Array, most = MAX_VALUES): JsonFault | null =>
+  faultIn(bytes, { most, mostKeys: MAX_KEYS, isStrict: true })
+
+interface Limits {
+  most: number
+  mostKeys: number
+  isStrict: boolean
+}
+
+function faultIn(bytes: Uint8Array, { most, mostKeys, isStrict }: Limits): JsonFault | null {
   let at = startOf(bytes)
   if (bytes[at] !== OPEN_OBJECT && bytes[at] !== OPEN_ARRAY) return null
   let depth = 0
@@ -80,7 +95,7 @@ export function jsonFault(bytes: Uint8Array, most = MAX_VALUES, mostKeys = MAX_K
     if (inString) {
       if (byte === BACKSLASH) {
         at++
-        if (bytes[at] !== LOWER_U) continue
+        if (!isStrict || bytes[at] !== LOWER_U) continue
         const unit = codeUnit(bytes, at + 1)
         if (unit < HIGH || unit > LAST_LOW) continue
         if (unit >= LOW || bytes[at + 5] !== BACKSLASH || bytes[at + 6] !== LOWER_U) return LONE_SURROGATE
@@ -91,7 +106,7 @@ export function jsonFault(bytes: Uint8Array, most = MAX_VALUES, mostKeys = MAX_K
     } else if (byte === QUOTE) inString = true
     else if (byte >= ZERO && byte <= NINE) {
       const end = endOfNumber(bytes, at)
-      if (isEndless(bytes, at, end)) return ENDLESS_NUMBER
+      if (isStrict && isEndless(bytes, at, end)) return ENDLESS_NUMBER
       at = end - 1
     } else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       if (++depth > MAX_DEPTH) return over(`The body is nested deeper than ${MAX_DEPTH} levels`)

@@ -18,7 +18,7 @@ import {
 import { compileFilter } from '../../../schemas/auth/filter.js'
 import { type Fired, openCheck } from '../../../schemas/auth/values.js'
 import { ERRORS, WeftError } from '../../../schemas/errors.js'
-import { isObject, type JsonObject, jsonFault, MAX_VALUES } from '../../../schemas/json.js'
+import { clientFault, isObject, type JsonObject, MAX_VALUES } from '../../../schemas/json.js'
 import { pack } from '../../../schemas/packed.js'
 
 /** The handlers of an Auth. `callbacks` by the names of `handlerNames`; they may change the `value` of their event. */
@@ -81,7 +81,7 @@ export async function check(handlers: AuthHandlers, call: CheckCall, body: Uint8
 async function pass(handlers: AuthHandlers, call: CheckCall, body: Uint8Array): Promise<Uint8Array> {
   const { authenticate } = handlers
   // First of all: code of the application may parse it, too.
-  const fault = jsonFault(body, MOST)
+  const fault = clientFault(body, MOST)
   if (fault !== null) throw new Refusal({ status: ERRORS[fault.code].status, detail: fault.detail })
   // Without `authenticate` there is no user, and no handler runs (API: assistants-crons-store 6.3).
   if (authenticate === undefined) return pack({ passed: { user: null, filters: {} } } satisfies CheckAnswer)
