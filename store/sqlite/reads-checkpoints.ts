@@ -1,9 +1,10 @@
 /** The stored rows of a thread, page by page in the order of the primary keys. */
+
+import { exact, plain } from '../columns.js'
 import type { BlobKey, PageQuery, WriteKey } from '../rows/checkpoints.js'
 import type { Storage } from '../rows/threads.js'
 import type { Param, Row } from './database.js'
 import { type Ask, give, type Read } from './query.js'
-import { exact, plain } from './rows.js'
 
 export const checkpointReads = ({ get, all }: Ask) => {
   /** Rows up to the limit, or until their values hold enough. Sizes are read first, then one row after the other. */

@@ -1,13 +1,9 @@
 /** The queries of items. A namespace is stored as a path, so that a prefix of labels is a range of the primary key. */
 import type { KeyCondition } from '../../schemas/items/keys.js'
+import { ITEM, labelsOfPath, pathOf } from '../columns.js'
 import type { ItemKey, ItemQuery, ItemRow } from '../rows/items.js'
 import type { Param, Row } from './database.js'
 import { type Ask, FEW, fewest, give, type Query, type Read } from './query.js'
-import { ITEM } from './rows.js'
-
-/** The labels, each followed by a dot: `a.b.` begins the paths of all namespaces at or below `a`, `b`. */
-export const pathOf = (namespace: readonly string[]): string => namespace.map(label => `${label}.`).join('')
-export const labelsOfPath = (path: string): string[] => path.slice(0, -1).split('.')
 
 /** As FEW, when a walk over this many rows has not filled the page. */
 const MANY = 50_000

@@ -6,10 +6,11 @@
  * Threads that were never changed are in `threads_fresh`, the others in an index for each time (schema.ts): a page by
  * time is merged from two.
  */
+
+import { THREAD } from '../columns.js'
 import type { ThreadQuery, ThreadSort } from '../rows/threads.js'
 import type { Param, Row } from './database.js'
 import { type Ask, columnName, fewest, type Query, type Read } from './query.js'
-import { THREAD } from './rows.js'
 
 /** Rows of an index that one call looks at. */
 const SLICE = 2_000

@@ -1,6 +1,7 @@
 /** The queries. Each answers raw rows where the caller can name the columns; all of them go through an index. */
 import type { Database, Statement } from 'libsql'
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
+import { ASSISTANT, ASSISTANT_VERSION, exact, PAYLOAD, plain, RECORD, RUN, THREAD } from '../columns.js'
 import type { AssistantQuery } from '../rows/assistants.js'
 import type { Tuple } from '../rows/checkpoints.js'
 import type { RecordQuery } from '../rows/records.js'
@@ -10,7 +11,7 @@ import { type Ask, columnName, fewest, give, type Read } from './query.js'
 import { checkpointReads } from './reads-checkpoints.js'
 import { itemReads } from './reads-items.js'
 import { threadReads } from './reads-threads.js'
-import { ASSISTANT, ASSISTANT_VERSION, encode, exact, PAYLOAD, plain, RECORD, RUN, THREAD } from './rows.js'
+import { encode } from './rows.js'
 
 export function reads(db: Database) {
   const prepared = new Map<string, Statement<unknown[]>>()

@@ -5,11 +5,22 @@
  */
 import { keysOf } from '../../schemas/contains.js'
 import { itemKeys } from '../../schemas/items/keys.js'
+import {
+  ASSISTANT,
+  ASSISTANT_VERSION,
+  ITEM,
+  PAYLOAD,
+  pathOf,
+  plain,
+  RECORD,
+  RUN,
+  THREAD,
+  THREAD_RARE,
+} from '../columns.js'
 import type { RunWhere } from '../rows/runs.js'
 import type { Step, Truncated } from '../steps.js'
 import type { Param } from './database.js'
-import { pathOf } from './reads-items.js'
-import { ASSISTANT, ASSISTANT_VERSION, encode, ITEM, PAYLOAD, plain, RECORD, RUN, THREAD, THREAD_RARE } from './rows.js'
+import { encode } from './rows.js'
 
 /** SQL, the index of the step that fails when no row changes (−1: cannot fail), parameters. */
 type Statement = [sql: string, step: number, params: Param[]]

@@ -1,0 +1,148 @@
+/**
+ * The store in PostgreSQL (14 or newer), shared by any number of resource workers. `apply` is one transaction, and is on the
+ * server's disk when it resolves, as far as its `synchronous_commit` says; a read issued after that sees it.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StoreOutage } from '../schemas/errors.js'
+import { TransientSet } from '../schemas/transient.js'
+import type { Store } from './port.js'
+import {
+  isCollision,
+  isOutage,
+  isTaken,
+  openDatabase,
+  type PostgresOptions,
+  placeOf,
+  type Query,
+} from './postgres/connection.js'
+import { assistantReads, recordReads, runReads } from './postgres/reads.js'
+import { checkpointReads } from './postgres/reads-checkpoints.js'
+import { itemReads } from './postgres/reads-items.js'
+import { threadReads } from './postgres/reads-threads.js'
+import { migrate } from './postgres/schema.js'
+import { type Statement, statements } from './postgres/statements.js'
+
+const OLDEST = 14
+/** A transaction that collided with another one is done again so often. */
+const TRIES = 10
+
+/**
+ * Opens the store and makes its tables. Rejects with one sentence when no server answers, when it is too old, or when a newer
+ * Weft has written the database.
+ *
+ * Calls of the store reject with `unavailable` when the database cannot be used now; whether a write was done is then
+ * not known, and it can be repeated.
+ */
+export async function openPostgres(options: PostgresOptions): Promise<Store> {
+  const { log, url } = options
+  const database = openDatabase(options)
+  try {
+    await database.migrate(async client => {
+      const { rows } = await client.query<{ version: number; synced: string }>(
+        "SELECT current_setting('server_version_num')::int AS version, current_setting('synchronous_commit') AS synced",
+      )
+      const { version, synced } = rows[0]!
+      if (version < OLDEST * 10_000)
+        throw new Error(`PostgreSQL ${version / 10_000} is too old: expected ${OLDEST} or newer`)
+      if (synced === 'off')
+        log?.warn(
+          { place: placeOf(url) },
+          'synchronous_commit is off: what was answered may be lost when the server dies',
+        )
+      await migrate(client)
+    })
+  } catch (error) {
+    await database.end().catch(() => {})
+    if (!isOutage(error)) throw error
+    throw new Error(`No PostgreSQL answers at ${placeOf(url)}: ${error.message}`)
+  }
+
+  const underWay = new TransientSet<Promise<unknown>>()
+  let closed: Promise<void> | null = null
+  let out = false
+  const call = async <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
+    if (closed) throw new StoreOutage('The store is closed')
+    const answer = work()
+    underWay.add(answer)
+    try {
+      const value = await answer
+      if (out) log?.info({}, 'the database can be used again')
+      out = false
+      return value
+    } catch (error) {
+      if (!isOutage(error)) throw error
+      if (!out) log?.warn({ err: error }, 'the database cannot be used')
+      out = true
+      throw new StoreOutage('The database cannot be used at the moment')
+    } finally {
+      underWay.delete(answer)
+    }
+  }
+  const query: Query = (text, params) => call(() => database.query(text, params))
+
+  /** Resolves to the index of the step that failed, or −1. */
+  async function once(list: readonly Statement[]): Promise<number> {
+    if (list.length === 1) {
+      const [[text, step, params]] = list as [Statement]
+      const { count } = await database.query(text, params).catch(takenAsNone(step))
+      return step >= 0 && count === 0 ? step : -1
+    }
+    return database.with(async query => {
+      await query('BEGIN')
+      for (const [text, step, params] of list) {
+        const { count } = await query(text, params).catch(takenAsNone(step))
+        if (step < 0 || count > 0) continue
+        await query('ROLLBACK')
+        return step
+      }
+      await query('COMMIT')
+      return -1
+    })
+  }
+
+  async function apply(list: readonly Statement[]): Promise<number> {
+    for (let tries = 1; ; tries++)
+      try {
+        return await once(list)
+      } catch (error) {
+        if (!isCollision(error)) throw error
+        if (tries === TRIES) throw new StoreOutage('The database is too busy at the moment')
+        await sleep(Math.random() * 10 * tries)
+      }
+  }
+
+  return {
+    apply: async steps => (steps.length === 0 ? -1 : call(() => apply(statements(steps)))),
+    assistants: assistantReads(query),
+    threads: threadReads(query),
+    runs: runReads(query),
+    checkpoints: checkpointReads(query),
+    records: recordReads(query),
+    items: itemReads(query),
+    async ping() {
+      await query(
+        `INSERT INTO weft.health (id, checked_at) VALUES (1, ?)
+          ON CONFLICT (id) DO UPDATE SET checked_at = excluded.checked_at`,
+        [Date.now()],
+      )
+    },
+    async bytes() {
+      const { rows } = await query(
+        `SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint FROM pg_class
+          JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = 'weft' AND relkind = 'r'`,
+      )
+      return rows[0]![0] as number
+    },
+    reusable: async () => 0,
+    close() {
+      closed ??= Promise.allSettled(underWay).then(() => database.end())
+      return closed
+    },
+  }
+}
+
+/** A name that is taken: the step has changed no row. */
+const takenAsNone = (step: number) => (error: unknown) => {
+  if (step < 0 || !isTaken(error)) throw error
+  return { count: 0 }
+}

@@ -1,0 +1,33 @@
+/** Which condition of a list few rows meet: those rows are followed and sorted, instead of the order of the list. */
+import type { Param, Query } from './connection.js'
+
+/** If at most this many rows match, the list starts from the condition. */
+export const FEW = 2_000
+/** Rows of each condition that are counted first: the rows of a common condition are not counted beside a rare one. */
+const RARE = 32
+
+/** A query without a limit, and its parameters. */
+export interface Narrow {
+  text: string
+  params: Param[]
+}
+
+/** The query that finds the fewest rows, or null if there is no query, or if each finds more than `most` rows. */
+export async function fewest(query: Query, narrows: readonly Narrow[], most = FEW): Promise<Narrow | null> {
+  for (const limit of [RARE, most]) {
+    let best: Narrow | null = null
+    let least = limit
+    for (const narrow of narrows) {
+      const { rows } = await query(`SELECT count(*) FROM (${narrow.text} LIMIT ?) AS found`, [
+        ...narrow.params,
+        least + 1,
+      ])
+      const count = rows[0]![0] as number
+      if (count > least) continue
+      best = narrow
+      least = count
+    }
+    if (best !== null) return best
+  }
+  return null
+}

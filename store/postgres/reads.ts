@@ -1,0 +1,230 @@
+/** The queries of assistants, runs and records; all of them go through an index. */
+import { ASSISTANT, ASSISTANT_VERSION, PAYLOAD, plain, RECORD, RUN } from '../columns.js'
+import type { Store } from '../port.js'
+import type { AssistantQuery, AssistantRow, AssistantVersionRow } from '../rows/assistants.js'
+import type { RecordRow } from '../rows/records.js'
+import type { RunRow, RunSummary, WebhookLog } from '../rows/runs.js'
+import type { Param, Query } from './connection.js'
+import { fewest } from './fewest.js'
+import { decode, decodeAll, encode } from './rows.js'
+
+const OPEN = "status IN ('accepting', 'pending', 'running')"
+/** A column that is written into the text of a query. Its type says which; this refuses what came from a client unchecked. */
+export function columnName<T extends string>(name: T): T {
+  if (!/^[a-z_]+$/.test(name)) throw new Error(`${JSON.stringify(name)} is no column`)
+  return name
+}
+
+const FROM_ASSISTANTS = `SELECT ${ASSISTANT.map(name => `assistants.${name}`)} FROM`
+
+export function assistantReads(query: Query): Store['assistants'] {
+  const assistants = async (text: string, params: Param[]) =>
+    decodeAll<AssistantRow>(ASSISTANT, (await query(text, params)).rows)
+
+  return {
+    async get(app, id) {
+      const { rows } = await query(`SELECT ${ASSISTANT} FROM weft.assistants WHERE app = ? AND assistant_id = ?`, [
+        app,
+        id,
+      ])
+      return decode(ASSISTANT, rows[0])
+    },
+
+    async list({ app, graph_id, keys = [], sort, order, after, limit }: AssistantQuery) {
+      const [way, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<']
+      const by = sort === 'assistant_id' ? [sort] : [columnName(sort), 'assistant_id']
+      const wheres = ['assistants.app = ?']
+      const params: Param[] = [app]
+      const few = await fewest(
+        query,
+        keys.map(key => ({
+          text: "SELECT DISTINCT assistant_id FROM weft.assistant_keys WHERE app = ? AND key IN (?, '*')",
+          params: [app, key],
+        })),
+      )
+      for (const key of keys) {
+        wheres.push(`EXISTS (SELECT 1 FROM weft.assistant_keys AS own WHERE own.app = assistants.app
+          AND own.key IN (?, '*') AND own.assistant_id = assistants.assistant_id)`)
+        params.push(key)
+      }
+      if (graph_id !== undefined) {
+        wheres.push('graph_id = ?')
+        params.push(plain(graph_id))
+      }
+      if (after !== undefined) {
+        wheres.push(`(${by.map(column => `assistants.${column}`)}) ${beyond} (${by.map(() => '?')})`)
+        params.push(...by.map(column => encode(column, after[column as typeof sort])))
+      }
+      const [first, from] =
+        few === null
+          ? ['', 'weft.assistants']
+          : [`WITH few AS MATERIALIZED (${few.text})`, 'few JOIN weft.assistants USING (assistant_id)']
+      return assistants(
+        `${first} ${FROM_ASSISTANTS} ${from} WHERE ${wheres.join(' AND ')}
+          ORDER BY ${by.map(column => `assistants.${column} ${way}`)} LIMIT ?`,
+        [...(few?.params ?? []), ...params, limit],
+      )
+    },
+
+    async count({ app, graph_id }) {
+      const { rows } =
+        graph_id === undefined
+          ? await query('SELECT count(*) FROM weft.assistants WHERE app = ?', [app])
+          : await query('SELECT count(*) FROM weft.assistants WHERE app = ? AND graph_id = ?', [app, plain(graph_id)])
+      return rows[0]![0] as number
+    },
+
+    async versions(app, id, limit, before = 2 ** 31 - 1) {
+      const { rows } = await query(
+        `SELECT ${ASSISTANT_VERSION} FROM weft.assistant_versions WHERE app = ? AND assistant_id = ? AND version < ?
+          ORDER BY version DESC LIMIT ?`,
+        [app, id, before, limit],
+      )
+      return decodeAll<AssistantVersionRow>(ASSISTANT_VERSION, rows)
+    },
+
+    async version(app, id, version) {
+      const { rows } = await query(
+        `SELECT ${ASSISTANT_VERSION} FROM weft.assistant_versions WHERE app = ? AND assistant_id = ? AND version = ?`,
+        [app, id, version],
+      )
+      return decode(ASSISTANT_VERSION, rows[0])
+    },
+  }
+}
+
+export function runReads(query: Query): Store['runs'] {
+  const summaries = async (where: string, params: Param[]) =>
+    decodeAll<RunSummary>(RUN, (await query(`SELECT ${RUN} FROM weft.runs WHERE ${where}`, params)).rows)
+
+  return {
+    async get(id) {
+      const { rows } = await query(
+        `SELECT ${RUN.map(name => `runs.${name}`)}, ${PAYLOAD} FROM weft.runs JOIN weft.payloads USING (run_id) WHERE run_id = ?`,
+        [id],
+      )
+      return decode<RunRow>([...RUN, ...PAYLOAD], rows[0])
+    },
+
+    async summary(ids) {
+      const found = await summaries('run_id = ANY (?::text[])', [ids])
+      const byId = new Map(found.map(run => [run.run_id, run]))
+      return ids.flatMap(id => byId.get(id) ?? [])
+    },
+
+    async webhookLog(id) {
+      const { rows } = await query('SELECT webhook_due_at, webhook_log FROM weft.runs WHERE run_id = ?', [id])
+      return decode<WebhookLog>(['webhook_due_at', 'webhook_log'], rows[0])
+    },
+
+    unsettled: (limit, after) =>
+      summaries(
+        `${OPEN} AND (status <> 'pending' OR due_at = 0) AND (created_at, run_id) > (?, ?)
+          ORDER BY created_at, run_id LIMIT ?`,
+        [after?.created_at ?? -1, after?.run_id ?? '', limit],
+      ),
+
+    async counts() {
+      const { rows } = await query(
+        `SELECT (SELECT count(*) FROM weft.runs WHERE ${OPEN}), (SELECT count(*) FROM weft.runs WHERE status = 'running')`,
+      )
+      const [open, running] = rows[0] as [number, number]
+      return { pending: open - running, running }
+    },
+
+    async running(limit, after = '') {
+      const { rows } = await query(
+        "SELECT run_id, attempt, heartbeats FROM weft.runs WHERE status = 'running' AND run_id > ? ORDER BY run_id LIMIT ?",
+        [after, limit],
+      )
+      return (rows as [string, number, number][]).map(([run_id, attempt, heartbeats]) => ({
+        run_id,
+        attempt,
+        heartbeats,
+      }))
+    },
+
+    list({ thread_id, status, after, skip = 0, limit }) {
+      const wheres = ['thread_id = ?', "status <> 'accepting'"]
+      const params: Param[] = [thread_id]
+      if (status !== undefined) {
+        wheres.push('status = ANY (?::text[])')
+        params.push(status)
+      }
+      if (after !== undefined) {
+        wheres.push('(created_at, run_id) < (?, ?)')
+        params.push(after.created_at, after.run_id)
+      }
+      return summaries(`${wheres.join(' AND ')} ORDER BY created_at DESC, run_id DESC LIMIT ? OFFSET ?`, [
+        ...params,
+        limit,
+        skip,
+      ])
+    },
+
+    active: (app, status, limit, after) =>
+      summaries(
+        `${OPEN} AND app = ? AND status = ANY (?::text[]) AND (created_at, run_id) > (?, ?)
+          ORDER BY created_at, run_id LIMIT ?`,
+        [app, status, after?.created_at ?? 0, after?.run_id ?? '', limit],
+      ),
+
+    async countOpen(key_id, most) {
+      const { rows } = await query(
+        `SELECT count(*) FROM (SELECT 1 FROM weft.runs WHERE key_id = ? AND key_id IS NOT NULL AND ${OPEN} LIMIT ?) AS found`,
+        [key_id, most],
+      )
+      return rows[0]![0] as number
+    },
+
+    claimed: (thread_id, from, limit) =>
+      summaries('thread_id = ? AND claim_no >= ? ORDER BY claim_no LIMIT ?', [thread_id, from, limit]),
+    startsDue: (until, limit) =>
+      summaries("status = 'pending' AND due_at > 0 AND due_at <= ? ORDER BY due_at LIMIT ?", [until, limit]),
+    cancelsDue: (until, limit) => summaries('cancel_due_at <= ? ORDER BY cancel_due_at LIMIT ?', [until, limit]),
+    webhooksDue: (until, limit) => summaries('webhook_due_at <= ? ORDER BY webhook_due_at LIMIT ?', [until, limit]),
+
+    async expired(before, resumable, limit) {
+      const { rows } = await query(
+        `SELECT DISTINCT thread_id FROM (SELECT thread_id FROM weft.runs WHERE temporary AND ended_at < ?
+          AND (NOT resumable OR ended_at < ?) AND webhook_due_at IS NULL ORDER BY ended_at LIMIT ?) AS found`,
+        [before, resumable, limit],
+      )
+      return rows.map(([thread_id]) => thread_id as string)
+    },
+  }
+}
+
+export function recordReads(query: Query): Store['records'] {
+  const records = async (text: string, params: Param[]) =>
+    decodeAll<RecordRow>(RECORD, (await query(`SELECT ${RECORD} FROM weft.records WHERE ${text}`, params)).rows)
+
+  return {
+    get: async (kind, id) => (await records('kind = ? AND id = ?', [kind, id]))[0] ?? null,
+    named: async (kind, app, name) =>
+      (await records('kind = ? AND app = ? AND name = ?', [kind, app, plain(name)]))[0] ?? null,
+
+    list({ kind, app, parent, keys = [], sort = 'created_at', order, after, limit }) {
+      const wheres = ['kind = ?']
+      const params: Param[] = [kind]
+      const only = (where: string, ...values: Param[]) => {
+        wheres.push(where)
+        params.push(...values)
+      }
+      if (app !== undefined) only('app = ?', app)
+      if (parent !== undefined) only('parent = ?', parent)
+      for (const key of keys)
+        only("EXISTS (SELECT 1 FROM json_array_elements_text(keys::json) AS own WHERE own IN (?, '*'))", key)
+      const [way, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<']
+      const by = sort === 'id' ? ['id'] : [columnName(sort), 'id']
+      if (after !== undefined)
+        only(`(${by}) ${beyond} (${by.map(() => '?')})`, ...by.map(column => after[column as typeof sort]))
+      return records(`${wheres.join(' AND ')} ORDER BY ${by.map(column => `${column} ${way}`)} LIMIT ?`, [
+        ...params,
+        limit,
+      ])
+    },
+
+    due: (kind, now, limit) => records('kind = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?', [kind, now, limit]),
+  }
+}
