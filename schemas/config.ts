@@ -151,7 +151,13 @@ export const SETTINGS = {
     'Name of the cluster that holds the streams, where several clusters are connected.',
   ),
   nats_tags: setting('WEFT_NATS_TAGS', '', 'Comma-separated tags of the NATS servers that may hold the streams.'),
-  mongodb_url: setting('MONGODB_URL', '', 'MongoDB for the store; SQLite in the data folder when empty.'),
+  database_uri: setting(
+    'DATABASE_URI',
+    '',
+    'PostgreSQL (14 or newer) for the store, as `postgres://user:password@host:5432/database`; SQLite in the data folder when this and `MONGODB_URL` are empty.',
+  ),
+  postgres_uri: setting('POSTGRES_URI', '', 'The same, when `DATABASE_URI` is empty.'),
+  mongodb_url: setting('MONGODB_URL', '', 'MongoDB for the store, instead of PostgreSQL.'),
   log_level: setting('LOG_LEVEL', 'info', 'error, warn, info, debug or silent.'),
   log_format: setting(
     'LOG_FORMAT',
@@ -440,6 +446,10 @@ type Value<T> = T extends LogFormat
         : boolean
 export type Config = { readonly [K in keyof typeof SETTINGS]: Value<(typeof SETTINGS)[K]['default']> }
 
+/** Whether the store is a file in the data folder, which one resource worker opens; else a database that several share. */
+export const isEmbedded = ({ database_uri, mongodb_url }: Pick<Config, 'database_uri' | 'mongodb_url'>): boolean =>
+  database_uri === '' && mongodb_url === ''
+
 /** What a graph worker serves. An application of another name has other graphs, so its pool is its own by default. */
 export const servedBy = ({ app_id, pool }: Pick<Config, 'app_id' | 'pool'>): Sender => ({
   app: app_id,
@@ -451,6 +461,8 @@ export const SECRET_SETTINGS = [
   'nats_url',
   'nats_issuer',
   'graphs_nats_url',
+  'database_uri',
+  'postgres_uri',
   'mongodb_url',
   'control_key',
   'encryption_key',
@@ -496,6 +508,9 @@ export function readConfig(
   if (![1, 2, 3, 4, 5].includes(out.nats_replicas as number))
     throw new RangeError(`WEFT_NATS_REPLICAS must be a whole number from 1 to 5, not "${out.nats_replicas}"`)
   if ((out.trace_ratio as number) > 1) throw new RangeError('OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1')
+  out.database_uri ||= out.postgres_uri
+  if (out.database_uri !== '' && out.mongodb_url !== '')
+    throw new RangeError('DATABASE_URI and MONGODB_URL both name a store: expected one of them')
   out.public_url = addressOf('WEFT_PUBLIC_URL', out.public_url as string)
   out.console_url = addressOf('WEFT_CONSOLE_URL', out.console_url as string)
   checkConsole(out as Pick<Config, 'console_url' | 'public_url'>)

@@ -43,6 +43,9 @@ const ALONE = {
 const EXTERNAL = [
   'uWebSockets.js',
   'libsql',
+  // Optional parts of pg.
+  'pg-native',
+  'pg-cloudflare',
   '@langchain/*',
   'esbuild',
   'tsx',

@@ -112,7 +112,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   }
 
   return {
-    apply: async steps => (steps.length === 0 ? -1 : call(() => apply(statements(steps)))),
+    apply: steps => call(async () => (steps.length === 0 ? -1 : apply(statements(steps)))),
     assistants: assistantReads(query),
     threads: threadReads(query),
     runs: runReads(query),

@@ -29,7 +29,7 @@ interface Manifest {
 }
 
 export async function backup(target: string, { data, keys, json }: BackupFlags): Promise<void> {
-  refuseMongo('back it up with mongodump, or the tool of your installation')
+  refuseServer('back it up with mongodump, or the tool of your installation')
   const from = join(data, 'weft.db')
   if (!existsSync(from)) throw new UserError(`there is no store in ${resolve(data)}: expected weft.db (--data)`, 2)
   if (!isNewOrEmpty(target)) throw new UserError(`${target} is not empty: expected a new or an empty folder`, 2)
@@ -71,7 +71,7 @@ interface RestoreFlags {
 }
 
 export async function restore(source: string, { data, force, json }: RestoreFlags): Promise<void> {
-  refuseMongo('restore it with mongorestore')
+  refuseServer('restore it with mongorestore')
   const copy = join(source, 'weft.db')
   if (!existsSync(join(source, MANIFEST)) || !existsSync(copy))
     throw new UserError(`${source} is no backup: expected a folder that \`weft backup\` has completed`, 2)
@@ -110,7 +110,9 @@ function keysOf(source: string): string[] {
   return keys
 }
 
-function refuseMongo(advice: string): void {
+function refuseServer(advice: string): void {
+  const { DATABASE_URI, POSTGRES_URI } = process.env
+  if (DATABASE_URI || POSTGRES_URI) throw new UserError(`the store is PostgreSQL (DATABASE_URI): ${advice}`, 2)
   if (process.env.MONGODB_URL) throw new UserError(`the store is MongoDB (MONGODB_URL): ${advice}`, 2)
 }
 

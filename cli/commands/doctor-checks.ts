@@ -5,7 +5,7 @@ import { get } from 'node:http'
 import { connect } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { type Config, SETTINGS } from '../../schemas/config.js'
+import { type Config, isEmbedded, SETTINGS } from '../../schemas/config.js'
 import { usesPython } from '../../schemas/description.js'
 import { isFree } from '../ports.js'
 import { describeApplication } from './application.js'
@@ -113,7 +113,14 @@ async function natsAt(address: string): Promise<Finding> {
   return ok(`${version} at ${host}`)
 }
 
-async function store({ mongodb_url, data }: Config): Promise<Finding> {
+async function store({ database_uri, mongodb_url, data }: Config): Promise<Finding> {
+  if (database_uri !== '') {
+    const { describePostgres } = await import('../../store/postgres/describe.js')
+    const { version, isDurable } = await describePostgres(database_uri)
+    if (!isDurable)
+      return note(`PostgreSQL ${version}, fsync or synchronous_commit is off`, 'A crash loses what was answered.')
+    return ok(`PostgreSQL ${version}`)
+  }
   if (mongodb_url !== '') {
     const { describeMongo } = await import('../../store/mongo/describe.js')
     const { version, isReplicated } = await describeMongo(mongodb_url)
@@ -136,7 +143,7 @@ const NETWORK: { readonly [type: number]: string } = {
 }
 const GB = 1024 ** 3
 
-async function disk({ data, mongodb_url }: Config): Promise<Finding> {
+async function disk({ data, ...config }: Config): Promise<Finding> {
   const folder = existing(resolve(data))
   const { bavail, bsize, type } = statfsSync(folder)
   const free = bavail * bsize
@@ -147,7 +154,7 @@ async function disk({ data, mongodb_url }: Config): Promise<Finding> {
     return wrong(`${folder} cannot be written`, 'Give Weft a folder of its own user, by --data or WEFT_DATA.')
   }
   const network = NETWORK[type >>> 0]
-  if (network !== undefined && mongodb_url === '')
+  if (network !== undefined && isEmbedded(config))
     return wrong(`${resolve(data)} is on ${network}`, 'The embedded store needs a local disk: give another --data.')
   if (free < 0.1 * GB) return wrong(text, 'Free some space: the store refuses writes on a full disk.')
   if (free < GB) return note(text, 'Weft and its broker may need 6 GB for stored events.')

@@ -146,7 +146,7 @@ async function createKey(folder: string): Promise<string> {
 
 /** Settings of the person's shell do not reach the measured servers. */
 const FOREIGN =
-  /^(WEFT_(?!NATS_SERVER$|NEWEST_NODE$)|NATS_|MONGODB_URL$|PORT$|LOG_LEVEL$|HTTP_MAX_|CORS_|N_JOBS_|BG_JOB_|LANGSMITH_|LANGCHAIN_)/
+  /^(WEFT_(?!NATS_SERVER$|NEWEST_NODE$)|NATS_|MONGODB_URL$|DATABASE_URI$|POSTGRES_URI$|PORT$|LOG_LEVEL$|HTTP_MAX_|CORS_|N_JOBS_|BG_JOB_|LANGSMITH_|LANGCHAIN_)/
 export const plainEnv = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name)))
 

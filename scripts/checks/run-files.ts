@@ -105,13 +105,13 @@ export const fileJobs = (files: readonly TestFile[], options: RunOptions): Job[]
   files.map(file => ({ cores: file.cores, run: async () => options.onReport(await runFile(file, options)) }))
 
 async function runFile(file: TestFile, { out, nodeOf, envOf }: RunOptions): Promise<FileReport> {
-  const { path, name, onMongo } = file
+  const { path, name, store } = file
   const log = join(out, name.replaceAll(' ', '-'))
   mkdirSync(dirname(log), { recursive: true })
   const stderr = openSync(`${log}.stderr`, 'w')
   const since = Date.now()
-  // tap names the folder of `t.testdir()` after the arguments: a file runs on both stores at the same time.
-  const args = ['--enable-source-maps', path, ...(onMongo ? ['on-MongoDB'] : [])]
+  // tap names the folder of `t.testdir()` after the arguments: a file runs on several stores at the same time.
+  const args = ['--enable-source-maps', path, ...(store === 'sqlite' ? [] : [`on-${store}`])]
   const child = spawn(nodeOf(file), args, {
     cwd: root,
     env: { ...envOf(file), TAP_TIMEOUT: `${TIMEOUT_S}` },

@@ -1,5 +1,5 @@
 /**
- * Runs every check of the project: types, the linter, the test files (those in the table of test-files.ts also on MongoDB), and the
+ * Runs every check of the project: types, the linter, the test files (those in the table of test-files.ts also on MongoDB and PostgreSQL), and the
  * published suite for checkpointers under vitest, and the checks of the Python host. The last line is "N passed, N failed".
  */
 import { spawn } from 'node:child_process'
@@ -10,12 +10,14 @@ import { findNatsServer } from '../../cli/nats/server.js'
 import { root } from '../../cli/root.js'
 import { startMongoProcess } from '../mongo/process.js'
 import { findMongo } from '../mongo/server.js'
+import { startPostgresProcess } from '../postgres/process.js'
+import { findPostgres } from '../postgres/server.js'
 import { isForeign } from './foreign-settings.js'
 import { checkPython } from './python.js'
 import { type FileReport, fileJobs, type Job, type Limits, openFreeCores, runTogether } from './run-files.js'
 import { type SharedServer, startSharedServer } from './shared-server.js'
 import type { Counts } from './tap-report.js'
-import { testFiles } from './test-files.js'
+import { type Server, type TestStore, testFiles } from './test-files.js'
 
 /** Null = --only selects nothing of it. */
 type Runner = { name: string; run(): Promise<Counts | null> }
@@ -50,18 +52,19 @@ const {
  */
 const limits: Limits = jobs === undefined ? { jobs: 10, cores: openFreeCores(0.05) } : { jobs: Number(jobs) || 1 }
 
-/** MONGODB_URL has another name in tests. */
+/** MONGODB_URL and DATABASE_URI have other names in tests. */
 const env: { [name: string]: string | undefined } = {
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !isForeign(name))),
   ...(process.env.MONGODB_URL ? { WEFT_TEST_MONGODB_URL: process.env.MONGODB_URL } : {}),
+  ...(process.env.DATABASE_URI ? { WEFT_TEST_DATABASE_URI: process.env.DATABASE_URI } : {}),
 }
 /**
- * The embedded store is tested on Node.js 22, with graph hosts on the Node.js that ./scripts/start gives them; MongoDB on
- * the Node.js of this machine with hosts on the same, as after an installation with npm.
+ * The embedded store is tested on Node.js 22, with graph hosts on the Node.js that ./scripts/start gives them; database
+ * servers on the Node.js of this machine with hosts on the same, as after an installation with npm.
  */
-const nodeOf = (onMongo: boolean) => (onMongo ? undefined : process.env.WEFT_TEST_NODE) ?? process.execPath
-const hostNode = (onMongo: boolean) =>
-  onMongo || !process.env.WEFT_NEWEST_NODE ? {} : { WEFT_NEWEST_NODE: process.env.WEFT_NEWEST_NODE }
+const nodeOf = (store: TestStore) => (store === 'sqlite' ? process.env.WEFT_TEST_NODE : undefined) ?? process.execPath
+const hostNode = (store: TestStore) =>
+  store !== 'sqlite' || !process.env.WEFT_NEWEST_NODE ? {} : { WEFT_NEWEST_NODE: process.env.WEFT_NEWEST_NODE }
 /** What the test files print: TAP and stderr. */
 const out = join(root, only === undefined ? '.tap/files' : '.tap/some-files')
 const failedFiles: string[] = []
@@ -85,28 +88,35 @@ async function tap(): Promise<Counts | null> {
   if (only !== undefined && files.length === 0) return null
   say('getting a NATS server')
   say(`  ${await findNatsServer({ log: line => say(`  ${line}`) })}`)
-  const mongo = files.some(({ needsMongo }) => needsMongo) ? await startMongo() : null
+  const isNeeded = (server: Server) => files.some(({ needs }) => needs.includes(server))
+  const mongo = isNeeded('mongo') ? await startMongo() : null
+  const postgres = isNeeded('postgres') ? await startPostgres() : null
+  const databases = { mongo, postgres }
   const sum: Counts = { passed: 0, failed: 0, skipped: 0 }
   rmSync(out, { recursive: true, force: true })
-  const servers = new Map<boolean, SharedServer>()
+  const servers = new Map<TestStore, SharedServer>()
   try {
-    for (const onMongo of [false, true]) {
-      if (files.filter(file => file.shared && file.onMongo === onMongo).length < 2) continue
-      const store = onMongo ? mongo!.shared : ''
-      if (store === null) continue
-      const log = join(out, onMongo ? 'shared-server-on-MongoDB' : 'shared-server')
-      const settings = { ...env, ...hostNode(onMongo), MONGODB_URL: store }
-      servers.set(onMongo, await startSharedServer(log, nodeOf(onMongo), settings))
+    for (const store of ['sqlite', 'mongo', 'postgres'] as const) {
+      if (files.filter(file => file.shared && file.store === store).length < 2) continue
+      const database = store === 'sqlite' ? '' : databases[store]!.shared
+      if (database === null) continue
+      const log = join(out, `shared-server-${store}`)
+      const urls = {
+        MONGODB_URL: store === 'mongo' ? database : '',
+        DATABASE_URI: store === 'postgres' ? database : '',
+      }
+      servers.set(store, await startSharedServer(log, nodeOf(store), { ...env, ...hostNode(store), ...urls }))
     }
     const jobs = fileJobs(files, {
       out,
-      nodeOf: ({ onMongo }) => nodeOf(onMongo),
-      envOf: ({ onMongo, needsMongo, shared }) => ({
+      nodeOf: ({ store }) => nodeOf(store),
+      envOf: ({ store, needs, shared }) => ({
         ...env,
-        ...hostNode(onMongo),
-        ...(onMongo ? { WEFT_TEST_STORE: 'mongo' } : {}),
-        ...(needsMongo ? { WEFT_TEST_MONGODB_URL: mongo!.url } : {}),
-        ...(shared && servers.has(onMongo) ? { WEFT_TEST_SERVER: servers.get(onMongo)!.url } : {}),
+        ...hostNode(store),
+        ...(store === 'sqlite' ? {} : { WEFT_TEST_STORE: store }),
+        ...(needs.includes('mongo') ? { WEFT_TEST_MONGODB_URL: mongo!.url } : {}),
+        ...(needs.includes('postgres') ? { WEFT_TEST_DATABASE_URI: postgres!.url } : {}),
+        ...(shared && servers.has(store) ? { WEFT_TEST_SERVER: servers.get(store)!.url } : {}),
       }),
       onReport(report) {
         show(report)
@@ -122,6 +132,7 @@ async function tap(): Promise<Counts | null> {
   } finally {
     for (const server of servers.values()) await server.stop()
     await mongo?.stop()
+    await postgres?.stop()
   }
   return sum
 }
@@ -145,6 +156,18 @@ async function startMongo(): Promise<{ url: string; shared: string | null; stop(
   say(`  ${way.kind}`)
   const server = await startMongoProcess(way)
   return { url: server.url('weft-test'), shared: server.url('weft-test-shared'), stop: server.stop }
+}
+
+/** As startMongo. */
+async function startPostgres(): Promise<{ url: string; shared: string | null; stop(): Promise<void> }> {
+  say('getting a PostgreSQL server')
+  const way = findPostgres()
+  if (way.kind === 'url') return { url: way.url, shared: null, stop: async () => {} }
+  say(`  ${way.name}`)
+  // Many files use it at the same time, and their data is not needed after a crash of the machine.
+  const server = await startPostgresProcess(way, { fsync: 'off', max_connections: '400' })
+  await server.create('weft_test_shared')
+  return { url: server.url('postgres'), shared: server.url('weft_test_shared'), stop: server.stop }
 }
 
 interface VitestReport {

@@ -3,14 +3,19 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../../cli/root.js'
 
+export type TestStore = 'sqlite' | Server
+export type Server = keyof typeof SERVERS
+/** Database servers, by the name of the store, as people call them. */
+export const SERVERS = { mongo: 'MongoDB', postgres: 'PostgreSQL' } as const
+
 export interface TestFile {
   /** Path of the compiled file below the root. */
   path: string
   /** As in the report: "api/runs", "api/runs on MongoDB". */
   name: string
-  onMongo: boolean
-  /** It uses a MongoDB server: the one of the test run, except for those that it kills. */
-  needsMongo: boolean
+  store: TestStore
+  /** The servers that it uses: those of the test run, except for those that it kills. */
+  needs: readonly Server[]
   /** It can use the server of other files. */
   shared: boolean
   /** Cores that it keeps busy with its processes, on average over its time on an idle machine. */
@@ -22,7 +27,7 @@ export interface Choice {
   only?: string | undefined
   /** Not those that need a browser on this machine. */
   withoutBrowser: boolean
-  /** Not those that need a MongoDB server. */
+  /** Not those that need a database server. */
   embeddedOnly: boolean
   /** All that depends on stored rows runs on each store. */
   allStores?: boolean
@@ -53,10 +58,10 @@ const SHARED: readonly string[] = [
   'contract/assistants',
   'contract/state',
 ]
-/** What needs a MongoDB server in any case. */
-const MONGO = /(^|\/)mongo[\w-]*$/
+/** What needs a server in any case. */
+const NEEDS = /(?:^|\/)(mongo|postgres)[\w-]*$/
 /**
- * What runs a second time, on MongoDB, and why: the short set of faults, and one file for each family of calls whose answers
+ * What runs on each database server, too, and why: the short set of faults, and one file for each family of calls whose answers
  * depend on stored rows. The rows themselves are compared by the conformance suite of store/. --all-stores runs all of ROWS.
  */
 const EVERY_STORE: { readonly [name: string]: string } = {
@@ -217,27 +222,29 @@ export function testFiles({ only = '', withoutBrowser, embeddedOnly, allStores =
   const names = readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
     .filter(path => path.endsWith('.test.js') && `dist/test/${path}`.includes(only))
     .map(path => path.replaceAll('\\', '/').slice(0, -'.test.js'.length))
-    .filter(name => !(withoutBrowser && BROWSER.test(name)) && !(embeddedOnly && MONGO.test(name)))
+    .filter(name => !(withoutBrowser && BROWSER.test(name)) && !(embeddedOnly && NEEDS.test(name)))
   for (const name of [...SHARED, ...Object.keys(EVERY_STORE), ...Object.keys(MEASURED)])
     if (!existsSync(join(root, `test/${name}.test.ts`)))
       throw new Error(`test-files.ts names ${name}, which does not exist`)
-  const file = (name: string, onMongo: boolean): TestFile & { seconds: number } => {
+  const file = (name: string, store: TestStore): TestFile & { seconds: number } => {
     const [seconds, cores] = MEASURED[name] ?? USUAL
     const path = `dist/test/${name}.test.js`
     return {
       path,
-      name: onMongo ? `${name} on MongoDB` : name,
-      onMongo,
-      needsMongo: onMongo || MONGO.test(name),
+      name: store === 'sqlite' ? name : `${name} on ${SERVERS[store]}`,
+      store,
+      needs: store === 'sqlite' ? ([NEEDS.exec(name)?.[1] ?? []].flat() as Server[]) : [store],
       shared: SHARED.includes(name),
       seconds,
       cores,
     }
   }
   const isRepeated = (name: string) =>
-    allStores ? ROWS.test(name) && !MONGO.test(name) && name !== EMBEDDED : Object.hasOwn(EVERY_STORE, name)
+    allStores ? ROWS.test(name) && !NEEDS.test(name) && name !== EMBEDDED : Object.hasOwn(EVERY_STORE, name)
   const again = embeddedOnly ? [] : names.filter(isRepeated)
-  return [...names.map(name => file(name, false)), ...again.map(name => file(name, true))].sort(
-    (a, b) => b.seconds - a.seconds || (a.name < b.name ? -1 : 1),
-  )
+  const servers = Object.keys(SERVERS) as Server[]
+  return [
+    ...names.map(name => file(name, 'sqlite')),
+    ...servers.flatMap(store => again.map(name => file(name, store))),
+  ].sort((a, b) => b.seconds - a.seconds || (a.name < b.name ? -1 : 1))
 }

@@ -20,6 +20,7 @@ export interface PostgresProcess {
   name: string
   /** The URL of this database, which must exist; `postgres` does. */
   url(database: string): string
+  create(database: string): Promise<void>
   /** Process id of the server; null while it is down. */
   pid(): number | null
   /** kill -9; it stays down until `restart`. */
@@ -88,6 +89,12 @@ export async function startPostgresProcess(
   return {
     name,
     url: database => `postgres://${USER}@127.0.0.1:${port}/${database}`,
+    async create(database) {
+      const client = clientAt(port)
+      await client.connect()
+      await client.query(`CREATE DATABASE ${database}`)
+      await client.end()
+    },
     pid: () => pid,
     async kill() {
       if (pid !== null) process.kill(pid, 'SIGKILL')
@@ -124,14 +131,11 @@ function run(bin: string, program: string, ...args: string[]): void {
   execFileSync(file!, rest, { stdio: ['ignore', 'ignore', 'pipe'], cwd: '/' })
 }
 
+const clientAt = (port: number) =>
+  new pg.Client({ host: '127.0.0.1', port, user: USER, database: 'postgres', connectionTimeoutMillis: 1_000 })
+
 async function answers(port: number): Promise<boolean> {
-  const client = new pg.Client({
-    host: '127.0.0.1',
-    port,
-    user: USER,
-    database: 'postgres',
-    connectionTimeoutMillis: 1_000,
-  })
+  const client = clientAt(port)
   client.on('error', () => {})
   try {
     await client.connect()

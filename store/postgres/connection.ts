@@ -130,6 +130,8 @@ interface Sockets {
   connection: { stream: { destroy(): void } }
 }
 
+export const poolConfig = (url: string): PoolConfig => configOf(url).config
+
 function configOf(url: string): { config: PoolConfig; pooled: boolean } {
   if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url))
     throw new Error('DATABASE_URI must be a URL of PostgreSQL, as postgres://user:password@host:5432/database')

@@ -8,8 +8,8 @@ import { root } from '../../cli/root.js'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
 import { filesBelow, holds } from '../helpers/byte-search.js'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
-import { onMongo, storeOf } from '../helpers/mongo.js'
 import { linesOnStore } from '../helpers/sdk.js'
+import { storeKind, storeOf } from '../helpers/store.js'
 import { until } from '../helpers/until.js'
 
 const skip = withoutPython() ?? false
@@ -72,7 +72,7 @@ async function* stored(): AsyncGenerator<[name: string, bytes: Uint8Array]> {
     }
     yield [file, bytes]
   }
-  if (!onMongo) return
+  if (storeKind !== 'mongo') return
   const client = await MongoClient.connect((await storeOf(data)).mongodb_url)
   for (const { name } of await client.db().listCollections().toArray())
     for await (const document of client.db().collection(name).find()) yield [name, BSON.serialize(document)]

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { onMongo } from '../helpers/mongo.js'
 import { poolingProxy } from '../helpers/pooling-proxy.js'
 import { openRaw, request } from '../helpers/raw.js'
+import { storeKind } from '../helpers/store.js'
 import { type Followed, wrongStream } from './harness/follow.js'
 import { optionsOf } from './harness/options.js'
 import { randomOf } from './harness/random.js'
@@ -178,7 +178,7 @@ t.test('two rows with a small load', async t => {
   const out = mkdtempSync(join(tmpdir(), 'weft-faults-'))
   t.teardown(() => rmSync(out, { recursive: true, force: true }))
   const main = fileURLToPath(new URL('harness/main.js', import.meta.url))
-  const store = onMongo ? 'mongo' : 'sqlite'
+  const store = storeKind === 'mongo' ? 'mongo' : 'sqlite'
   const args = [main, '--quick', '--no-times', '--only', '6,9', '--store', store, '--out', out]
   const { stdout } = await promisify(execFile)(process.execPath, args).catch(error => error as { stdout: string })
   t.match(stdout, /every row held/, stdout)

@@ -11,8 +11,8 @@ import { fileURLToPath } from 'node:url'
 import type { Ready, RoleName } from '../../cli/commands/roles.js'
 import { isRunning } from '../../cli/processes.js'
 import { root } from '../../cli/root.js'
-import { storeEnv } from './mongo.js'
 import { type Broker, startNats, type TestNats } from './nats.js'
+import { storeEnv } from './store.js'
 
 const weft = fileURLToPath(new URL('../../cli/weft.js', import.meta.url))
 export const exampleApp = join(root, 'examples/chat/langgraph.json')

@@ -14,7 +14,7 @@ const log = openLog('test', 'silent')
 t.test('new runs are refused while less than the limit is free', async t => {
   const disk = { free: 300 * MB, size: 100_000 * MB }
   let reusable = 0
-  const options = { data: '/data', mongodb_url: '', min_free_mb: 256 }
+  const options = { data: '/data', database_uri: '', mongodb_url: '', min_free_mb: 256 }
   const watch = await watchDisk(options, { reusable: async () => reusable }, log, async () => disk)
   t.teardown(() => watch.stop())
   watch.expectRoom()
@@ -32,7 +32,7 @@ t.test('new runs are refused while less than the limit is free', async t => {
 })
 
 t.test('the limit is a tenth of a small disk', async t => {
-  const options = { data: '/data', mongodb_url: '', min_free_mb: 256 }
+  const options = { data: '/data', database_uri: '', mongodb_url: '', min_free_mb: 256 }
   const open = (free: number) =>
     watchDisk(options, { reusable: async () => 0 }, log, async () => ({ free, size: 64 * MB }))
   const [enough, less] = [await open(7 * MB), await open(6 * MB)]
@@ -46,9 +46,14 @@ t.test('nothing is refused with MongoDB, without a limit, or when the disk canno
   const full = async () => ({ free: 0, size: MB })
   const store = { reusable: async () => 0 }
   const none = [
-    await watchDisk({ data: '/data', mongodb_url: 'mongodb://127.0.0.1', min_free_mb: 256 }, store, log, full),
-    await watchDisk({ data: '/data', mongodb_url: '', min_free_mb: 0 }, store, log, full),
-    await watchDisk({ data: '/does/not/exist', mongodb_url: '', min_free_mb: 256 }, store, log),
+    await watchDisk(
+      { data: '/data', database_uri: '', mongodb_url: 'mongodb://127.0.0.1', min_free_mb: 256 },
+      store,
+      log,
+      full,
+    ),
+    await watchDisk({ data: '/data', database_uri: '', mongodb_url: '', min_free_mb: 0 }, store, log, full),
+    await watchDisk({ data: '/does/not/exist', database_uri: '', mongodb_url: '', min_free_mb: 256 }, store, log),
   ]
   for (const watch of none) {
     t.notOk(refuses(watch))

@@ -15,6 +15,7 @@ import { type Config, readConfig } from '../../schemas/config.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { openMongo } from '../../store/mongo.js'
 import type { Store } from '../../store/port.js'
+import { openPostgres } from '../../store/postgres.js'
 import { openSqlite } from '../../store/sqlite.js'
 import type { Step } from '../../store/steps.js'
 import { parseAllowed } from '../../workers/outbound.js'
@@ -33,8 +34,8 @@ import { openSlots } from '../../workers/resources/runs/slots.js'
 import { newDeliveries } from '../../workers/resources/runs/webhooks.js'
 import { serializer } from '../../workers/resources/serialize.js'
 import { openRankings } from '../../workers/resources/vectors/ranking.js'
-import { storeOf } from '../helpers/mongo.js'
 import { startNats } from '../helpers/nats.js'
+import { storeOf } from '../helpers/store.js'
 import { assistant } from '../store/conformance-rows.js'
 
 const log = openLog('test', process.env.WEFT_TEST_LOG ?? 'silent')
@@ -59,8 +60,13 @@ export async function stage(
   const nats = await startNats()
   const data = mkdtempSync(join(tmpdir(), 'weft-stage-'))
   const config = readConfig({}, { data, max_file_store: 1024 ** 3, ...settings })
-  const { mongodb_url } = await storeOf(data)
-  const store = mongodb_url === '' ? await openSqlite({ folder: data }) : await openMongo({ url: mongodb_url })
+  const { database_uri, mongodb_url } = await storeOf(data)
+  const store =
+    database_uri !== ''
+      ? await openPostgres({ url: database_uri })
+      : mongodb_url !== ''
+        ? await openMongo({ url: mongodb_url })
+        : await openSqlite({ folder: data })
   const undo: (() => Promise<void> | void)[] = []
   const open = async (): Promise<Deps> => {
     const link = await openLink({ url: nats.url('resources'), role: 'resources', log })

@@ -84,7 +84,7 @@ t.test('files run with their own limits, and each way to fail is reported', asyn
   const files = Object.entries(sources).map(([name, source]) => {
     const path = join(folder, `${name}.mjs`)
     writeFileSync(path, source)
-    return { path, name, onMongo: false, needsMongo: false, shared: false, cores: 1 }
+    return { path, name, store: 'sqlite' as const, needs: [], shared: false, cores: 1 }
   })
   const jobs = fileJobs(files, {
     out: join(folder, 'out'),
@@ -124,18 +124,18 @@ t.test('keeps its file', async t => {
 })`,
   )
   const reports: FileReport[] = []
-  const file = { path, needsMongo: false, shared: false, cores: 1 }
+  const file = { path, store: 'sqlite' as const, needs: [], shared: false, cores: 1 }
   const files = [
-    { ...file, name: 'both', onMongo: false },
-    { ...file, name: 'both on MongoDB', onMongo: true },
+    { ...file, name: 'both' },
+    { ...file, name: 'both on MongoDB', store: 'mongo' as const },
   ]
   const jobs = fileJobs(files, {
     out: join(folder, 'out'),
     nodeOf: () => process.execPath,
-    envOf: ({ onMongo }) => ({
+    envOf: ({ store }) => ({
       ...process.env,
-      OWN: join(folder, onMongo ? 'b' : 'a'),
-      OTHER: join(folder, onMongo ? 'a' : 'b'),
+      OWN: join(folder, store === 'mongo' ? 'b' : 'a'),
+      OTHER: join(folder, store === 'mongo' ? 'a' : 'b'),
     }),
     onReport: report => void reports.push(report),
   })
@@ -201,14 +201,14 @@ t.test('a job that has begun takes its cores before they are busy', t => {
   t.end()
 })
 
-t.test('test files: some run on both stores; flags leave some out', t => {
+t.test('test files: some run on each store; flags leave some out', t => {
   const all = testFiles({ withoutBrowser: false, embeddedOnly: false })
   const names = all.map(({ name }) => name)
-  t.ok(names.includes('api/runs') && names.includes('api/runs on MongoDB'))
+  t.ok(['api/runs', 'api/runs on MongoDB', 'api/runs on PostgreSQL'].every(name => names.includes(name)))
   t.ok(names.includes('scripts/test-runner') && !names.includes('scripts/test-runner on MongoDB'))
   t.equal(names.filter(name => name.startsWith('faults/store-locked')).length, 1)
   const embedded = testFiles({ withoutBrowser: true, embeddedOnly: true })
-  t.notOk(embedded.some(({ name, onMongo }) => onMongo || /^browser|mongo/.test(name)))
+  t.notOk(embedded.some(({ name, store }) => store !== 'sqlite' || /^browser|mongo|postgres/.test(name)))
   t.same(
     testFiles({ only: 'scripts/test-runner', withoutBrowser: false, embeddedOnly: false }).map(({ name }) => name),
     ['scripts/test-runner'],

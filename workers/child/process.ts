@@ -48,7 +48,7 @@ export const homeOf = (user: HostUser | null): { HOME?: string } =>
   user === null || user.home === null ? {} : { HOME: user.home }
 
 /** The application may need the variables that the operator set, but not our own credentials. */
-const OWN_VARIABLES = /^(NATS_|MONGODB_URL$|LANGGRAPH_AES_KEY$|WEFT_)/
+const OWN_VARIABLES = /^(NATS_|MONGODB_URL$|DATABASE_URI$|POSTGRES_URI$|LANGGRAPH_AES_KEY$|WEFT_)/
 
 /** The variables of this process, without credentials and settings of ours. */
 export const inheritedEnv = () => withoutOwn(process.env)

@@ -1,7 +1,7 @@
 /** Refuses new runs while the disk of the embedded store is almost full: those which exist need the rest to end. */
 import { type DiskSpace, diskSpace } from '../../bus/figures.js'
 import type { Log } from '../../bus/log.js'
-import type { Config } from '../../schemas/config.js'
+import { type Config, isEmbedded } from '../../schemas/config.js'
 import { fail } from '../../schemas/errors.js'
 import type { Store } from '../../store/port.js'
 
@@ -18,11 +18,11 @@ const FULL =
   'The disk of the server is almost full: new runs are accepted again when it has space (WEFT_MIN_FREE_MB of the resource worker)'
 
 /**
- * Looks at the disk now and each second until `stop`. With MongoDB, or a limit of 0, nothing is refused: what the folder of a
+ * Looks at the disk now and each second until `stop`. With a database server, or a limit of 0, nothing is refused: what the folder of a
  * resource worker holds then does not grow with runs.
  */
 export async function watchDisk(
-  { data, mongodb_url, min_free_mb }: Pick<Config, 'data' | 'mongodb_url' | 'min_free_mb'>,
+  { data, min_free_mb, ...config }: Pick<Config, 'data' | 'database_uri' | 'mongodb_url' | 'min_free_mb'>,
   store: Pick<Store, 'reusable'>,
   log: Log,
   spaceOf: (folder: string) => Promise<DiskSpace> = diskSpace,
@@ -41,7 +41,7 @@ export async function watchDisk(
     if (free < limit) log.warn(fields, 'the disk of the store is almost full: new runs are refused')
     else log.info(fields, 'the disk of the store has space again: new runs are accepted')
   }
-  const isWatched = mongodb_url === '' && min_free_mb > 0
+  const isWatched = isEmbedded(config) && min_free_mb > 0
   let timer: NodeJS.Timeout | undefined
   const again = () => {
     timer = setTimeout(() => void lookSafely().then(() => timer !== undefined && again()), LOOK_MS).unref()

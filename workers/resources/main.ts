@@ -177,8 +177,9 @@ export async function startResources(
   life.push({ name: 'sweeper', quiet: () => sweeper.stop() })
 }
 
-/** MongoDB, which many workers share, when it is configured; else the embedded store, which only one worker opens. */
-async function openStore({ mongodb_url, data }: Config, { log }: Link): Promise<Store> {
+/** PostgreSQL or MongoDB, which many workers share, when it is configured; else the embedded store, which only one worker opens. */
+async function openStore({ database_uri, mongodb_url, data }: Config, { log }: Link): Promise<Store> {
+  if (database_uri !== '') return (await import('../../store/postgres.js')).openPostgres({ url: database_uri, log })
   if (mongodb_url !== '') return (await import('../../store/mongo.js')).openMongo({ url: mongodb_url, log })
   return (await import('../../store/sqlite.js')).openSqlite({ folder: data, log })
 }

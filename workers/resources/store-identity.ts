@@ -77,15 +77,15 @@ const isEarlier = (one: Identity, other: Identity) =>
 const refusal = (mine: Identity, other: Identity) =>
   Object.assign(
     new Error(
-      `this cluster already serves the store ${other.place} (${other.id}), but this worker has the store ${mine.place} (${mine.id}): use the same store (MONGODB_URL for several workers), stop the other worker, or set NATS_URL to another server`,
+      `this cluster already serves the store ${other.place} (${other.id}), but this worker has the store ${mine.place} (${mine.id}): use the same store (DATABASE_URI or MONGODB_URL for several workers), stop the other worker, or set NATS_URL to another server`,
     ),
     { name: 'StoreRefused' },
   )
 
-/** The hosts and the database of MongoDB, else the folder on this machine. */
-function placeOf({ mongodb_url, data }: Config): string {
-  const found = /^mongodb(?:\+srv)?:\/\/(?:[^/]*@)?([^?]+)/.exec(mongodb_url)
-  return found === null ? `${hostname()}:${resolve(data)}` : `mongodb://${found[1]}`
+/** The hosts and the database of a server, else the folder on this machine. */
+function placeOf({ database_uri, mongodb_url, data }: Config): string {
+  const found = /^(mongodb|postgres)(?:\+srv|ql)?:\/\/(?:[^/]*@)?([^?]+)/.exec(database_uri || mongodb_url)
+  return found === null ? `${hostname()}:${resolve(data)}` : `${found[1]}://${found[2]}`
 }
 
 function readIdentity(data: Uint8Array): Identity | null {

@@ -6,7 +6,7 @@ import t from 'tap'
 import { ROUTES } from '../../../edge/routes.js'
 import { startCluster, startRoles } from '../../helpers/cluster.js'
 import { github, KEY, openControl } from '../../helpers/control.js'
-import { onMongo } from '../../helpers/mongo.js'
+import { isShared } from '../../helpers/store.js'
 import { until } from '../../helpers/until.js'
 
 t.setTimeout(180_000)
@@ -135,7 +135,7 @@ t.test('a configured key, and an edge that asks for the digest of a generated ke
   await resources!.stop()
   rmSync(join(other.nats.data, 'control.key'))
   await other.add('resources')
-  if (onMongo) {
+  if (isShared) {
     // The store keeps the digest for workers with other folders: the key continues to work.
     t.throws(() => statSync(join(other.nats.data, 'control.key')), 'no second key is made')
     const { port } = await other.add('edge')

@@ -3,8 +3,8 @@ import type { Test } from 'tap'
 import type { Authenticated, Waited } from '../../../schemas/oauth.js'
 import { type Roles, startRoles } from '../../helpers/cluster.js'
 import { type Control, KEY, openControl } from '../../helpers/control.js'
-import { onMongo } from '../../helpers/mongo.js'
 import { CLIENT, newPerson, type Oidc, openOidc } from '../../helpers/oidc.js'
+import { isShared } from '../../helpers/store.js'
 
 /** The page of another server, for the provider `oidc`. */
 export const FOREIGN = 'https://front.example/oauth/oidc'
@@ -41,7 +41,7 @@ export async function openOauth(t: Test): Promise<OauthStage> {
     WEFT_OAUTH_REDIRECTS: FOREIGN.replace(ID, '{provider_id}'),
     LOG_LEVEL: 'debug',
   }
-  const roles = await startRoles({ graphs: 0, resources: onMongo ? 2 : 1, env })
+  const roles = await startRoles({ graphs: 0, resources: isShared ? 2 : 1, env })
   t.teardown(() => roles.stop())
   const url = roles.urls[0]!
   const call = openControl(url)

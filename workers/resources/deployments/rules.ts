@@ -162,7 +162,7 @@ function secretProblems(secrets: readonly Secret[], say: (loc: (string | number)
 
 /** Variables that the platform sets for a deployment (API: control-plane 4.6). Two are for its source, not its application. */
 const RESERVED =
-  /^(PATH|PORT|HOST|HOSTNAME|MOUNT_PREFIX|NATS_URL|MONGODB_URL|WEFT_(?!GIT_(?:TOKEN|SSH_KEY)$).*|LANGSMITH_(HOST_PROJECT_ID|HOST_REVISION_ID|TENANT_ID|DEPLOYMENT_NAME|LANGGRAPH_GIT_(REPO|REF|REF_SHA)))$/
+  /^(PATH|PORT|HOST|HOSTNAME|MOUNT_PREFIX|NATS_URL|MONGODB_URL|DATABASE_URI|POSTGRES_URI|WEFT_(?!GIT_(?:TOKEN|SSH_KEY)$).*|LANGSMITH_(HOST_PROJECT_ID|HOST_REVISION_ID|TENANT_ID|DEPLOYMENT_NAME|LANGGRAPH_GIT_(REPO|REF|REF_SHA)))$/
 /** Characters that a plain command does not have: quotes, pipes, redirections, variables. */
 const COMMAND = /["`\\\n\r\0\t|;$>]|<|(?<!&)&(?!&)|&&&/
 

@@ -3,7 +3,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { bytesHandler } from '../../../bus/serve.js'
-import type { Config } from '../../../schemas/config.js'
+import { type Config, isEmbedded } from '../../../schemas/config.js'
 import type { Store } from '../../../store/port.js'
 import { onceInStore } from '../rows/record.js'
 import { readOrCreateSecret } from './secret-file.js'
@@ -15,7 +15,7 @@ export const control = (sha256: string) => ({ key: bytesHandler(() => ({ body: J
  * The SHA-256 of the control-plane key: the configured key, else a key that is made once and stored in the data folder
  * (mode 0600). Of several workers on one store the first makes it, and stores the digest for the others.
  */
-export async function controlDigest({ control_key, data, mongodb_url }: Config, store: Store): Promise<string> {
+export async function controlDigest({ control_key, data, ...config }: Config, store: Store): Promise<string> {
   if (control_key !== '') return hash('sha256', control_key)
   const path = join(data, 'control.key')
   const own = () =>
@@ -23,7 +23,7 @@ export async function controlDigest({ control_key, data, mongodb_url }: Config, 
       'sha256',
       readOrCreateSecret(path, () => `weft_${randomBytes(32).toString('base64url')}`),
     )
-  if (mongodb_url === '') return own()
+  if (isEmbedded(config)) return own()
   const hadFile = existsSync(path)
   const { value, mine } = await onceInStore(store, 'control_key', own)
   // Another worker was faster: remove the file with a key that is not valid.

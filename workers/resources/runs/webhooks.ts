@@ -4,7 +4,7 @@
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import type { Config } from '../../../schemas/config.js'
+import { type Config, isEmbedded } from '../../../schemas/config.js'
 import { BUILT_IN_APP, token } from '../../../schemas/ids.js'
 import { time } from '../../../schemas/json.js'
 import { isTerminal } from '../../../schemas/runs.js'
@@ -206,9 +206,9 @@ async function valuesOf(store: Deps['store'], run: RunRow): Promise<string | nul
  * The secret of the signatures: given, else made once and kept where the rows are. That is the data folder (mode 0600)
  * beside the embedded store, and the store itself where several workers share it.
  */
-export async function webhookSecret({ webhook_secret, data, mongodb_url }: Config, store: Store): Promise<Buffer> {
+export async function webhookSecret({ webhook_secret, data, ...config }: Config, store: Store): Promise<Buffer> {
   const make = () => `whsec_${randomBytes(32).toString('base64')}`
   const own = () => readOrCreateSecret(join(data, 'webhook.secret'), make)
-  const text = webhook_secret || (mongodb_url === '' ? own() : (await onceInStore(store, 'webhook_secret', make)).value)
+  const text = webhook_secret || (isEmbedded(config) ? own() : (await onceInStore(store, 'webhook_secret', make)).value)
   return Buffer.from(text.replace(/^whsec_/, ''), 'base64')
 }
