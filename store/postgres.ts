@@ -2,7 +2,6 @@
  * The store in PostgreSQL (14 or newer), shared by any number of resource workers. `apply` is one transaction, and is on the
  * server's disk when it resolves, as far as its `synchronous_commit` says; a read issued after that sees it.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreOutage } from '../schemas/errors.js'
 import { TransientSet } from '../schemas/transient.js'
 import type { Store } from './port.js'
@@ -25,6 +24,8 @@ import { type Statement, statements } from './postgres/statements.js'
 const OLDEST = 14
 /** A transaction that collided with another one is done again so often. */
 const TRIES = 10
+/** The lock of those that collided, so that they do not collide with each other again. */
+const COLLIDED = 0x77656675
 
 /**
  * Opens the store and makes its tables. Rejects with one sentence when no server answers, when it is too old, or when a newer
@@ -80,8 +81,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   }
   const query: Query = (text, params) => call(() => database.query(text, params))
 
-  /** Resolves to the index of the step that failed, or −1. */
-  async function once(list: readonly Statement[]): Promise<number> {
+  /** Resolves to the index of the step that failed, or −1; null: it collided. `alone`: no other one that collided runs beside it. */
+  async function once(list: readonly Statement[], alone: boolean): Promise<number | null> {
     if (list.length === 1) {
       const [[text, step, params]] = list as [Statement]
       const { count } = await database.query(text, params).catch(takenAsNone(step))
@@ -89,26 +90,30 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     }
     return database.with(async query => {
       await query('BEGIN')
-      for (const [text, step, params] of list) {
-        const { count } = await query(text, params).catch(takenAsNone(step))
-        if (step < 0 || count > 0) continue
+      try {
+        if (alone) await query(`SELECT pg_advisory_xact_lock(${COLLIDED})`)
+        for (const [text, step, params] of list) {
+          const { count } = await query(text, params).catch(takenAsNone(step))
+          if (step < 0 || count > 0) continue
+          await query('ROLLBACK')
+          return step
+        }
+        await query('COMMIT')
+        return -1
+      } catch (error) {
+        if (!isCollision(error)) throw error
         await query('ROLLBACK')
-        return step
+        return null
       }
-      await query('COMMIT')
-      return -1
     })
   }
 
   async function apply(list: readonly Statement[]): Promise<number> {
-    for (let tries = 1; ; tries++)
-      try {
-        return await once(list)
-      } catch (error) {
-        if (!isCollision(error)) throw error
-        if (tries === TRIES) throw new StoreOutage('The database is too busy at the moment')
-        await sleep(Math.random() * 10 * tries)
-      }
+    for (let tries = 0; tries < TRIES; tries++) {
+      const failed = await once(list, tries > 0)
+      if (failed !== null) return failed
+    }
+    throw new StoreOutage('The database is too busy at the moment')
   }
 
   return {

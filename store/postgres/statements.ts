@@ -16,12 +16,27 @@ export type Statement = [sql: string, step: number, params: Param[]]
 /** The statements of a list of steps, in order. */
 export function statements(steps: readonly Step[]): Statement[] {
   const out: Statement[] = []
+  const threads = threadsToLock(steps)
+  if (threads.length > 0) out.push([LOCK_THREADS, -1, [threads]])
   for (let i = 0; i < steps.length; i++) {
     const step = steps[i]!
     ;(WAYS[step.step] as (step: Step, i: number, out: Statement[]) => void)(step, i, out)
   }
   return out
 }
+
+/**
+ * Transactions that change the same rows must not wait for each other: threads come first, in the order of their ids, then
+ * what belongs to them. Empty when the first step has that order already.
+ */
+function threadsToLock(steps: readonly Step[]): string[] {
+  if (steps.length < 2) return []
+  const ids = new Set(steps.flatMap(one => (one.step === 'threads.patch' ? [one.thread_id] : [])))
+  const isFirst = ids.size === 1 && steps.find(({ step }) => LOCKING.test(step))?.step === 'threads.patch'
+  return isFirst ? [] : [...ids].sort()
+}
+const LOCKING = /^(threads\.patch|runs\.(patch|remove|insert))$/
+const LOCK_THREADS = 'SELECT 1 FROM weft.threads WHERE thread_id = ANY (?::text[]) ORDER BY thread_id FOR NO KEY UPDATE'
 
 type Of<Name extends Step['step']> = Extract<Step, { step: Name }>
 

@@ -1,0 +1,8 @@
+import { startOwnPostgres, startPostgres } from '../helpers/postgres-server.js'
+import { sharedStoreFaults } from './shared-store.js'
+
+sharedStoreFaults({
+  start: startPostgres,
+  startOwn: startOwnPostgres,
+  envOf: async server => ({ DATABASE_URI: await server.url('postgres') }),
+})
