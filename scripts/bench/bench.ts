@@ -84,18 +84,18 @@ async function main(args: string[]): Promise<void> {
 
 /** What is measured: the build, and what it is compared with by --store, --apart and the numbers of processes. */
 function measuredKinds(
-  { apart, counts, mongo }: Options,
+  { apart, counts, database }: Options,
   given: { app?: string; env?: { [name: string]: string } },
 ): Kind[] {
   if (counts !== null) {
-    const store = { mongo: mongo || counts.resources > 1 }
+    const store = { database: database ?? (counts.resources > 1 ? ('postgres' as const) : null) }
     return [
       weftApart({ ...given, ...store, counts, name: 'several' }),
       weftApart({ ...given, ...store, counts: { ...ONE_EACH, pools: Math.min(1, counts.pools) }, name: 'one-each' }),
     ]
   }
-  if (apart) return [weftApart({ ...given, mongo })]
-  return mongo ? [weft(given), weft({ ...given, mongo, name: 'mongo' })] : [weft(given)]
+  if (apart) return [weftApart({ ...given, database })]
+  return database === null ? [weft(given)] : [weft(given), weft({ ...given, database, name: database })]
 }
 
 /** A server that slows down as its data grows starts empty for each scenario. */

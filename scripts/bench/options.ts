@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { UserError } from '../../cli/user-error.js'
+import { DATABASES, type DatabaseKind } from './database.js'
 import type { Windows } from './measure.js'
 import type { Scenario } from './scenario.js'
 import { SCENARIOS } from './scenarios.js'
@@ -10,7 +11,7 @@ import { type Counts, ONE_EACH } from './server-apart.js'
 
 export const HELP = `npm run bench -- [--only pattern] [--seconds n] [--rounds n] [--quick] [--json file] [--table file]
                  [--url http://127.0.0.1:PORT | --apart] [--peer in-process|dev-server|host|keys|auth|none]… [--against folder]
-                 [--python] [--store mongo] [--edges n] [--resources n] [--graphs n] [--pools n]
+                 [--python] [--store mongo|postgres] [--edges n] [--resources n] [--graphs n] [--pools n]
                  [--minutes n] [--size n] [--plot folder] [--costs file]
 
 Measures a Weft that it starts from the build on a throw-away folder (--apart: each role in a separate process), or
@@ -18,9 +19,9 @@ the server at --url. Peers take turns with it: the graph without a server (in-pr
 server (dev-server, installed into the cache); with --quick or --url none unless named. Named only: Weft with a key in every
 request (keys), with an application that compares a header of every request (auth), and one graph host without a server (host). --against: a further peer, the
 Weft of another built checkout: what a change gains or costs. --python: the same graphs in Python, with the Python library
-and its development server (langgraph-cli[inmem]) as peers. --store mongo: Weft on a MongoDB server beside it (that of
-MONGODB_URL, else one as for tests). --edges, --resources, --graphs, --pools: so many processes of a role, beside one of each; with several
-resource workers both use MongoDB. --minutes is the length of the row memory, --size the rows of growth-…. --json says where the figures
+and its development server (langgraph-cli[inmem]) as peers. --store mongo or postgres: Weft on such a server beside it
+(that of MONGODB_URL or DATABASE_URI, else one as for tests). --edges, --resources, --graphs, --pools: so many processes of a role, beside one of each; with several
+resource workers both use PostgreSQL, unless --store says mongo. --minutes is the length of the row memory, --size the rows of growth-…. --json says where the figures
 go (.bench/), --table writes them between the markers of a page such as docs/performance.md, --plot draws them, --costs writes what
 the calculator of \`weft size\` knows (with --apart). --only is a pattern over:
   ${SCENARIOS.map(({ name }) => name).join(' ')}
@@ -36,8 +37,8 @@ export interface Options extends Windows {
   peers: readonly string[]
   /** The graphs are Python, and so are the peers. */
   python: boolean
-  /** Further subject on a MongoDB server. */
-  mongo: boolean
+  /** Further subject on such a server; null: none. */
+  database: DatabaseKind | null
   /** Several processes of each role, as a further subject beside one of each; null: not. */
   counts: Counts | null
   /** Folder for plots. */
@@ -93,8 +94,8 @@ export function optionsOf(args: string[]): Options | null {
   const known = [...PEERS, ...NAMED, 'none']
   const foreign = peers.find(peer => !known.includes(peer))
   if (foreign !== undefined) throw new UserError(`there is no peer "${foreign}": expected ${known.join(', ')}`, 2)
-  if (values.store !== undefined && !['mongo', 'sqlite'].includes(values.store))
-    throw new UserError(`there is no store "${values.store}": expected mongo or sqlite`, 2)
+  if (values.store !== undefined && ![...DATABASES, 'sqlite'].includes(values.store))
+    throw new UserError(`there is no store "${values.store}": expected mongo, postgres or sqlite`, 2)
   const counts = countsOf(values, number)
   if (counts !== null && url !== null)
     throw new UserError('--url is a server that runs already: leave out --edges, --resources, --graphs and --pools', 2)
@@ -117,7 +118,7 @@ export function optionsOf(args: string[]): Options | null {
     url,
     apart,
     python: values.python,
-    mongo: values.store === 'mongo',
+    database: DATABASES.find(kind => kind === values.store) ?? null,
     counts,
     minutes: number('minutes', 1, 600),
     size: values.size === undefined ? null : Math.ceil(number('size', 0, 10_000_000)),

@@ -14,6 +14,7 @@ const ROLES: readonly [RegExp, Role][] = [
   [/roles-main\.js/, 'server'],
   [/nats-server -c /, 'nats'],
   [/^\S*java .*WeftTestMongo|^\S*mongod /, 'mongo'],
+  [/^\S*postgres /, 'postgres'],
   [/weft\.js start/, 'launcher'],
   [/weft\.js (edge|resources|graphs|deployer)\b/, '$1'],
   [/langgraph-api\/dist\/cli\/entrypoint\.mjs/, 'dev-server'],

@@ -9,8 +9,8 @@ import { join } from 'node:path'
 import { startNatsProcess } from '../../cli/nats/process.js'
 import { findNatsServer } from '../../cli/nats/server.js'
 import { freePort } from '../../cli/ports.js'
+import { benchDatabase } from './database.js'
 import { divideAmong } from './http.js'
-import { benchMongo } from './mongo.js'
 import { benchApp, type Kind, type Server, spawnWeft, stopAll, untilServed, type WeftOptions } from './server.js'
 
 /** Processes of each role; `pools`: pools with a graph worker each, beside those of the pool of the bench. */
@@ -23,14 +23,14 @@ export interface Counts {
 
 export const ONE_EACH: Counts = { edges: 1, resources: 1, graphs: 1, pools: 0 }
 
-type ApartOptions = Pick<WeftOptions, 'app' | 'env' | 'mongo' | 'name'> & { counts?: Counts }
+type ApartOptions = Pick<WeftOptions, 'app' | 'env' | 'database' | 'name'> & { counts?: Counts }
 
-/** Several resource workers share a MongoDB: the embedded store has one. */
+/** Several resource workers share a database server: the embedded store has one. */
 export function weftApart({
   app: usual = benchApp,
   env: given = {},
   counts = ONE_EACH,
-  mongo = counts.resources > 1,
+  database = counts.resources > 1 ? 'postgres' : null,
   name = 'weft-apart',
 }: ApartOptions = {}): Kind {
   return {
@@ -48,7 +48,7 @@ export function weftApart({
         restart: false,
         monitor,
       })
-      const store = mongo ? await benchMongo() : null
+      const store = database === null ? null : await benchDatabase(database)
       const env = { ...given, ...more, ...store?.env }
       const children: ChildProcess[] = []
       const server: Server = {

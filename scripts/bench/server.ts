@@ -10,8 +10,8 @@ import { isRunning } from '../../cli/processes.js'
 import { root } from '../../cli/root.js'
 import { isLoopback } from '../../schemas/loopback.js'
 import type { Watched } from './budget.js'
+import { benchDatabase, type DatabaseKind } from './database.js'
 import { authenticate, openConnection, requestText } from './http.js'
-import { benchMongo } from './mongo.js'
 import { withBelow } from './proc.js'
 
 export const benchApp = join(root, 'test/apps/bench')
@@ -71,8 +71,8 @@ export interface WeftOptions {
   /** Root of the built checkout whose server it is. */
   build?: string
   name?: string
-  /** The store is a MongoDB server of its own. */
-  mongo?: boolean
+  /** A database server of its own; null: the embedded store. */
+  database?: DatabaseKind | null
   /** Gives the requests of the bench what they need to pass. */
   authenticate?(port: number, folder: string): Promise<void>
 }
@@ -83,7 +83,7 @@ export function weft({
   env = {},
   build = root,
   name = 'weft',
-  mongo = false,
+  database = null,
   authenticate,
 }: WeftOptions = {}): Kind {
   return {
@@ -92,7 +92,7 @@ export function weft({
       const folder = mkdtempSync(join(tmpdir(), 'weft-bench-'))
       const [port, monitor] = [await freePort(), await freePort()]
       const args = ['start', '--port', `${port}`, '--app', app, '--data', folder]
-      const store = mongo ? await benchMongo() : null
+      const store = database === null ? null : await benchDatabase(database)
       const child = spawnWeft(args, folder, { ...env, ...more, ...store?.env, WEFT_NATS_MONITOR: `${monitor}` }, build)
       const server: Server = {
         name,

@@ -156,7 +156,7 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   'uWebSockets.js': ['edge/'],
   libsql: ['store/'],
   mongodb: ['store/'],
-  pg: ['store/', 'scripts/postgres/'],
+  pg: ['store/', 'scripts/postgres/', 'scripts/bench/database.ts'],
   esbuild: ['workers/graph/', 'workers/host/app/ui.ts', 'scripts/guide/'],
   typia: ['schemas/'],
   oauth4webapi: ['workers/resources/oauth/'],

@@ -18,4 +18,4 @@ export const lines: { name: string; alias: string; connect(url: string): Client 
  * The lines of files that run on both stores: the oldest on MongoDB, the newest on the embedded store. The requests of a client
  * do not depend on the store, and each line executes the whole file.
  */
-export const linesOnStore = process.env.WEFT_TEST_STORE === 'mongo' ? lines.slice(0, 1) : lines.slice(-1)
+export const linesOnStore = process.env.WEFT_TEST_STORE ? lines.slice(0, 1) : lines.slice(-1)

@@ -50,7 +50,7 @@ export function costsOf({ at, machine, lines }: Pick<Results, 'at' | 'machine' |
 }
 
 /** The bench itself, and shells that watch processes. */
-const NOT_ROLES = ['client', 'launcher', 'other', 'all', 'most', 'pss', 'mongo']
+const NOT_ROLES = ['client', 'launcher', 'other', 'all', 'most', 'pss', 'mongo', 'postgres']
 
 function perOperation({ cpu_us, cpu_share, messages, message_bytes }: Line): RoleCosts {
   const all = Object.entries(cpu_share).filter(([role]) => role !== 'client')

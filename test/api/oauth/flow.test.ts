@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { newPerson } from '../../helpers/oidc.js'
+import { isShared } from '../../helpers/store.js'
 import { consentRows } from './consent.js'
 import { hostileRows } from './hostile.js'
 import { refreshRows } from './refresh.js'
@@ -47,7 +48,7 @@ t.test('OAuth', async t => {
     const files = readdirSync(roles.nats.data, { withFileTypes: true, recursive: true })
       .filter(entry => entry.isFile())
       .map(entry => readFileSync(join(entry.parentPath, entry.name)).toString('latin1'))
-    t.ok(files.some(text => text.includes('oauth_token')) || process.env.WEFT_TEST_STORE === 'mongo')
+    t.ok(files.some(text => text.includes('oauth_token')) || isShared)
     const secrets = [...stage.secrets(), IMPORTED]
     t.ok(secrets.length > 100, `${secrets.length} secrets`)
     for (const secret of secrets) {
