@@ -5,27 +5,15 @@
 import { StoreOutage } from '../schemas/errors.js'
 import { TransientSet } from '../schemas/transient.js'
 import type { Store } from './port.js'
-import {
-  isCollision,
-  isOutage,
-  isTaken,
-  openDatabase,
-  type PostgresOptions,
-  placeOf,
-  type Query,
-} from './postgres/connection.js'
+import { isOutage, openDatabase, type PostgresOptions, placeOf, type Query } from './postgres/connection.js'
 import { assistantReads, recordReads, runReads } from './postgres/reads.js'
 import { checkpointReads } from './postgres/reads-checkpoints.js'
 import { itemReads } from './postgres/reads-items.js'
 import { threadReads } from './postgres/reads-threads.js'
 import { migrate } from './postgres/schema.js'
-import { type Statement, statements } from './postgres/statements.js'
+import { openWriter } from './postgres/writes.js'
 
 const OLDEST = 14
-/** A transaction that collided with another one is done again so often. */
-const TRIES = 10
-/** The lock of those that collided, so that they do not collide with each other again. */
-const COLLIDED = 0x77656675
 
 /**
  * Opens the store and makes its tables. Rejects with one sentence when no server answers, when it is too old, or when a newer
@@ -81,43 +69,10 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   }
   const query: Query = (text, params) => call(() => database.query(text, params))
 
-  /** Resolves to the index of the step that failed, or −1; null: it collided. `alone`: no other one that collided runs beside it. */
-  async function once(list: readonly Statement[], alone: boolean): Promise<number | null> {
-    if (list.length === 1) {
-      const [[text, step, params]] = list as [Statement]
-      const { count } = await database.query(text, params).catch(takenAsNone(step))
-      return step >= 0 && count === 0 ? step : -1
-    }
-    return database.with(async query => {
-      await query('BEGIN')
-      try {
-        if (alone) await query(`SELECT pg_advisory_xact_lock(${COLLIDED})`)
-        for (const [text, step, params] of list) {
-          const { count } = await query(text, params).catch(takenAsNone(step))
-          if (step < 0 || count > 0) continue
-          await query('ROLLBACK')
-          return step
-        }
-        await query('COMMIT')
-        return -1
-      } catch (error) {
-        if (!isCollision(error)) throw error
-        await query('ROLLBACK')
-        return null
-      }
-    })
-  }
-
-  async function apply(list: readonly Statement[]): Promise<number> {
-    for (let tries = 0; tries < TRIES; tries++) {
-      const failed = await once(list, tries > 0)
-      if (failed !== null) return failed
-    }
-    throw new StoreOutage('The database is too busy at the moment')
-  }
+  const write = openWriter(database)
 
   return {
-    apply: steps => call(async () => (steps.length === 0 ? -1 : apply(statements(steps)))),
+    apply: steps => call(() => write(steps)),
     assistants: assistantReads(query),
     threads: threadReads(query),
     runs: runReads(query),
@@ -144,10 +99,4 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
       return closed
     },
   }
-}
-
-/** A name that is taken: the step has changed no row. */
-const takenAsNone = (step: number) => (error: unknown) => {
-  if (step < 0 || !isTaken(error)) throw error
-  return { count: 0 }
 }

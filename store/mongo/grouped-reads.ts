@@ -1,7 +1,8 @@
 /** Reads of one turn of the event loop as one command (docs/decisions/cluster/010). */
 import type { Collection, Document, Filter, FindOptions } from 'mongodb'
+import { perTurn } from '../per-turn.js'
 import type { Doc } from './documents.js'
-import { perCollection, perTurn } from './per-turn.js'
+import { perCollection } from './per-collection.js'
 
 interface Asked {
   value: string

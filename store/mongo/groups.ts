@@ -5,8 +5,9 @@
 import { randomBytes } from 'node:crypto'
 import type { Collection, Filter, MongoBulkWriteError, UpdateFilter } from 'mongodb'
 import { fail } from '../../schemas/errors.js'
+import { type Call, perTurn } from '../per-turn.js'
 import { type Doc, isTaken } from './documents.js'
-import { type Call, perCollection, perTurn } from './per-turn.js'
+import { perCollection } from './per-collection.js'
 
 /** Larger documents are inserted alone: small ones would wait until they are sent. */
 const SMALL_BYTES = 16 * 1024

@@ -149,6 +149,8 @@ function configOf(url: string): { config: PoolConfig; pooled: boolean } {
     connectionTimeoutMillis: CONNECT_MS,
     query_timeout: ANSWER_MS,
     keepAlive: true,
+    // Statements of a transaction travel together.
+    pipeline: true,
     application_name: 'weft',
   }
   // A pooler passes no settings of a session on.
@@ -230,7 +232,7 @@ const isSilence = (error: unknown): boolean => /timeout|timed? ?out/i.test((erro
  * no connection, no resources (memory, disk, connections), an operator's intervention, an error of the system; and codes:
  * a server that takes no writes, a lock that was not given in time.
  */
-const OUTAGES = /^(08|53|57|58|25006|25P02|55P03|XX001|XX002)/
+const OUTAGES = /^(08|53|57|58|25006|55P03|XX001|XX002)/
 const SYSTEM = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

@@ -3,6 +3,7 @@ import { exact, plain } from '../columns.js'
 import type { Store } from '../port.js'
 import type { BlobRow, CheckpointRow, PageQuery, Tuple, WriteRow } from '../rows/checkpoints.js'
 import type { Param, Query, Row } from './connection.js'
+import { byId, byKeys, keyOf } from './grouped-reads.js'
 
 const TUPLE = 'ns, id, parent, refs, type, meta_type, metadata, value'
 /** Checkpoints of a list that are read together. */
@@ -12,6 +13,26 @@ const NOTHING = new Uint8Array(0)
 type Found = [string, string, string | null, string, string, string, Uint8Array, Uint8Array]
 
 export function checkpointReads(query: Query): Store['checkpoints'] {
+  const latestOf = byId(
+    query,
+    `SELECT threads.thread_id, ${TUPLE.split(', ').map(name => `checkpoints.${name}`)} FROM weft.threads JOIN weft.checkpoints
+      ON checkpoints.thread_id = threads.thread_id AND ns = '' AND id = latest_checkpoint_id
+      WHERE threads.thread_id = ANY (?::text[])`,
+  )
+  const blobsOf = byKeys(
+    query,
+    `SELECT thread_id, ns, channel, version, type, value FROM weft.blobs
+      WHERE (thread_id, ns, channel, version) IN (SELECT * FROM unnest(?::text[], ?::text[], ?::text[], ?::text[]))`,
+    4,
+  )
+  const writesOf = byKeys(
+    query,
+    `SELECT thread_id, ns, checkpoint_id, task_id, idx, channel, type, value, path FROM weft.writes
+      WHERE (thread_id, ns, checkpoint_id) IN (SELECT * FROM unnest(?::text[], ?::text[], ?::text[]))
+      ORDER BY task_id, idx`,
+    3,
+  )
+
   /** Adds blobs and writes to checkpoints of a thread. */
   async function complete(thread_id: string, found: readonly Found[]): Promise<Tuple[]> {
     if (found.length === 0) return []
@@ -20,26 +41,15 @@ export function checkpointReads(query: Query): Store['checkpoints'] {
       entries.map(([channel, version]) => [found[i]![0], plain(channel), version] as const),
     )
     const [blobs, writes] = await Promise.all([
-      wanted.length === 0
-        ? []
-        : query(
-            `SELECT ns, channel, version, type, value FROM weft.blobs WHERE thread_id = ? AND (ns, channel, version) IN
-              (SELECT * FROM unnest(?::text[], ?::text[], ?::text[]))`,
-            [thread_id, ...columnsOf(wanted)],
-          ).then(({ rows }) => rows),
-      query(
-        `SELECT ns, checkpoint_id, task_id, idx, channel, type, value, path FROM weft.writes
-          WHERE thread_id = ? AND (ns, checkpoint_id) IN (SELECT * FROM unnest(?::text[], ?::text[]))
-          ORDER BY task_id, idx`,
-        [thread_id, found.map(([ns]) => ns), found.map(([, id]) => id)],
-      ).then(({ rows }) => rows),
+      wanted.length === 0 ? [] : blobsOf(wanted.map(keys => [thread_id, ...keys])),
+      writesOf(found.map(([ns, id]) => [thread_id, ns, id])),
     ])
-    const blobOf = new Map(blobs.map(([ns, channel, version, ...blob]) => [keyOf(ns, channel, version), blob]))
-    const writesOf = new Map<string, Tuple['writes']>()
-    for (const [ns, id, ...write] of writes) {
+    const blobOf = new Map(blobs.map(([, ns, channel, version, ...blob]) => [keyOf(ns, channel, version), blob]))
+    const writesById = new Map<string, Tuple['writes']>()
+    for (const [, ns, id, ...write] of writes) {
       const key = keyOf(ns, id)
-      const own = writesOf.get(key) ?? []
-      writesOf.set(key, own)
+      const own = writesById.get(key) ?? []
+      writesById.set(key, own)
       own.push(writeOf(write))
     }
     return found.map(([ns, id, parent, , type, meta_type, metadata, value], i) => ({
@@ -54,7 +64,7 @@ export function checkpointReads(query: Query): Store['checkpoints'] {
         const blob = blobOf.get(keyOf(ns, plain(channel), version)) as [string, Uint8Array] | undefined
         return blob === undefined ? [] : [{ channel, type: blob[0], value: blob[1] }]
       }),
-      writes: writesOf.get(keyOf(ns, id)) ?? [],
+      writes: writesById.get(keyOf(ns, id)) ?? [],
     }))
   }
 
@@ -106,11 +116,7 @@ export function checkpointReads(query: Query): Store['checkpoints'] {
         checkpoint_id !== undefined
           ? await one(`thread_id = ? AND id = ? AND ns = ? ${others}`, [thread_id, checkpoint_id, plain(ns), ...params])
           : ns === '' && without_run === undefined
-            ? await one(
-                `thread_id = ? AND ns = '' AND id =
-                  (SELECT latest_checkpoint_id FROM weft.threads WHERE thread_id = ?)`,
-                [thread_id, thread_id],
-              )
+            ? ([(await latestOf(thread_id))?.slice(1) ?? []].filter(row => row.length > 0) as Found[])
             : await one(`thread_id = ? AND ns = ? ${others} ORDER BY seq DESC LIMIT 1`, [
                 thread_id,
                 plain(ns),
@@ -286,8 +292,6 @@ interface Walk {
   /** The rest of the primary key: name, type, and its place among the columns. */
   keys: readonly (readonly [name: string, type: string, at: number])[]
 }
-
-const keyOf = (...parts: unknown[]): string => JSON.stringify(parts)
 
 /** Rows of texts and numbers, column by column. */
 const columnsOf = (rows: readonly (readonly (string | number)[])[]): (string | number)[][] =>

@@ -11,6 +11,7 @@ import type { Store } from '../port.js'
 import type { StateRow, ThreadCursor, ThreadPage, ThreadQuery, ThreadRow } from '../rows/threads.js'
 import type { Param, Query } from './connection.js'
 import { fewest, type Narrow } from './fewest.js'
+import { byId } from './grouped-reads.js'
 import { columnName } from './reads.js'
 import { decode, decodeAll } from './rows.js'
 
@@ -31,6 +32,9 @@ const FROM_STATES = 'SELECT thread_id, latest_checkpoint_id, "values", rest FROM
 export function threadReads(query: Query): Store['threads'] {
   const threads = async (text: string, params: Param[]) =>
     decodeAll<ThreadRow>(THREAD, (await query(`SELECT ${COLUMNS} FROM ${text}`, params)).rows)
+
+  const threadOf = byId(query, `SELECT thread_id, ${COLUMNS} FROM weft.threads WHERE thread_id = ANY (?::text[])`)
+  const stateOf = byId(query, `${FROM_STATES} = ANY (?::text[])`)
 
   async function list(wanted: ThreadQuery): Promise<ThreadPage> {
     const { ids, status, keys = [], limit } = wanted
@@ -140,12 +144,10 @@ export function threadReads(query: Query): Store['threads'] {
 
   return {
     async get(app, id) {
-      return (await threads('weft.threads WHERE thread_id = ? AND app = coalesce(?::text, app)', [id, app]))[0] ?? null
+      const row = decode<ThreadRow>(THREAD, (await threadOf(id))?.slice(1))
+      return app === null || row?.app === app ? row : null
     },
-    async state(id) {
-      const { rows } = await query(`${FROM_STATES} = ?`, [id])
-      return decode<StateRow>(STATE, rows[0]?.slice(1))
-    },
+    state: async id => decode<StateRow>(STATE, (await stateOf(id))?.slice(1)),
     busy: (before, limit, after) =>
       threads(
         `weft.threads WHERE status = 'busy' AND updated_at < ? AND (updated_at, thread_id) > (?, ?)

@@ -1,11 +1,13 @@
 /** The queries of assistants, runs and records; all of them go through an index. */
 import { ASSISTANT, ASSISTANT_VERSION, PAYLOAD, plain, RECORD, RUN } from '../columns.js'
+import { perTurn } from '../per-turn.js'
 import type { Store } from '../port.js'
 import type { AssistantQuery, AssistantRow, AssistantVersionRow } from '../rows/assistants.js'
 import type { RecordRow } from '../rows/records.js'
 import type { RunRow, RunSummary, WebhookLog } from '../rows/runs.js'
-import type { Param, Query } from './connection.js'
+import type { Param, Query, Row } from './connection.js'
 import { fewest } from './fewest.js'
+import { byId } from './grouped-reads.js'
 import { decode, decodeAll, encode } from './rows.js'
 
 const OPEN = "status IN ('accepting', 'pending', 'running')"
@@ -20,14 +22,19 @@ const FROM_ASSISTANTS = `SELECT ${ASSISTANT.map(name => `assistants.${name}`)} F
 export function assistantReads(query: Query): Store['assistants'] {
   const assistants = async (text: string, params: Param[]) =>
     decodeAll<AssistantRow>(ASSISTANT, (await query(text, params)).rows)
+  const assistantOf = perTurn<string, Row | undefined>(async calls => {
+    const keys = [...new Set(calls.map(({ of }) => of))].map(key => JSON.parse(key) as [string, string])
+    const { rows } = await query(
+      `SELECT ${ASSISTANT} FROM weft.assistants WHERE (app, assistant_id) IN (SELECT * FROM unnest(?::text[], ?::text[]))`,
+      [keys.map(([app]) => app), keys.map(([, id]) => id)],
+    )
+    const found = new Map(rows.map(row => [JSON.stringify(row.slice(0, 2)), row]))
+    for (const { of, done } of calls) done(found.get(of))
+  })
 
   return {
     async get(app, id) {
-      const { rows } = await query(`SELECT ${ASSISTANT} FROM weft.assistants WHERE app = ? AND assistant_id = ?`, [
-        app,
-        id,
-      ])
-      return decode(ASSISTANT, rows[0])
+      return decode(ASSISTANT, await assistantOf(JSON.stringify([app, id])))
     },
 
     async list({ app, graph_id, keys = [], sort, order, after, limit }: AssistantQuery) {
@@ -97,19 +104,19 @@ export function runReads(query: Query): Store['runs'] {
   const summaries = async (where: string, params: Param[]) =>
     decodeAll<RunSummary>(RUN, (await query(`SELECT ${RUN} FROM weft.runs WHERE ${where}`, params)).rows)
 
+  const runOf = byId(
+    query,
+    `SELECT run_id, ${RUN.map(name => `runs.${name}`)}, ${PAYLOAD} FROM weft.runs JOIN weft.payloads USING (run_id)
+      WHERE run_id = ANY (?::text[])`,
+  )
+  const summaryOf = byId(query, `SELECT run_id, ${RUN} FROM weft.runs WHERE run_id = ANY (?::text[])`)
+
   return {
-    async get(id) {
-      const { rows } = await query(
-        `SELECT ${RUN.map(name => `runs.${name}`)}, ${PAYLOAD} FROM weft.runs JOIN weft.payloads USING (run_id) WHERE run_id = ?`,
-        [id],
-      )
-      return decode<RunRow>([...RUN, ...PAYLOAD], rows[0])
-    },
+    get: async id => decode<RunRow>([...RUN, ...PAYLOAD], (await runOf(id))?.slice(1)),
 
     async summary(ids) {
-      const found = await summaries('run_id = ANY (?::text[])', [ids])
-      const byId = new Map(found.map(run => [run.run_id, run]))
-      return ids.flatMap(id => byId.get(id) ?? [])
+      const rows = await Promise.all(ids.map(summaryOf))
+      return rows.flatMap(row => decode<RunSummary>(RUN, row?.slice(1)) ?? [])
     },
 
     async webhookLog(id) {

@@ -16,8 +16,6 @@ export type Statement = [sql: string, step: number, params: Param[]]
 /** The statements of a list of steps, in order. */
 export function statements(steps: readonly Step[]): Statement[] {
   const out: Statement[] = []
-  const threads = threadsToLock(steps)
-  if (threads.length > 0) out.push([LOCK_THREADS, -1, [threads]])
   for (let i = 0; i < steps.length; i++) {
     const step = steps[i]!
     ;(WAYS[step.step] as (step: Step, i: number, out: Statement[]) => void)(step, i, out)
@@ -26,15 +24,39 @@ export function statements(steps: readonly Step[]): Statement[] {
 }
 
 /**
- * Transactions that change the same rows must not wait for each other: threads come first, in the order of their ids, then
- * what belongs to them. Empty when the first step has that order already.
+ * What a transaction begins with. Two that change the same rows must not wait for each other: threads are locked first, in the
+ * order of their ids, then what belongs to them. Null when the first step has that order already.
  */
-function threadsToLock(steps: readonly Step[]): string[] {
-  if (steps.length < 2) return []
+export function lockFor(steps: readonly Step[]): Statement | null {
   const ids = new Set(steps.flatMap(one => (one.step === 'threads.patch' ? [one.thread_id] : [])))
   const isFirst = ids.size === 1 && steps.find(({ step }) => LOCKING.test(step))?.step === 'threads.patch'
-  return isFirst ? [] : [...ids].sort()
+  return ids.size === 0 || isFirst ? null : [LOCK_THREADS, -1, [[...ids].sort()]]
 }
+
+/**
+ * The rows that these steps change, by which writes of other calls may share a transaction with them; null: they may not,
+ * because they change rows that no id names here.
+ */
+export function rowsOf(steps: readonly Step[]): string[] | null {
+  const rows: string[] = []
+  for (const one of steps) {
+    if (!SHARING.has(one.step)) return null
+    if ('thread_id' in one) rows.push(one.thread_id)
+    if ('row' in one && 'thread_id' in one.row) rows.push(one.row.thread_id)
+    if (one.step === 'runs.insert') rows.push(one.row.run_id)
+    if (one.step === 'runs.patch' || one.step === 'runs.remove') rows.push(one.run_id)
+  }
+  return rows
+}
+const SHARING: ReadonlySet<Step['step']> = new Set([
+  'threads.insert',
+  'threads.patch',
+  'threads.state',
+  'runs.insert',
+  'runs.patch',
+  'runs.remove',
+  'checkpoints.insert',
+])
 const LOCKING = /^(threads\.patch|runs\.(patch|remove|insert))$/
 const LOCK_THREADS = 'SELECT 1 FROM weft.threads WHERE thread_id = ANY (?::text[]) ORDER BY thread_id FOR NO KEY UPDATE'
 

@@ -1,8 +1,5 @@
 /** Calls of one turn of the event loop, passed on together (docs/decisions/cluster/010). */
-import type { Collection } from 'mongodb'
-import type { Doc } from './documents.js'
-
-/** Documents of one command. More would delay the first of them, and the server answers in batches of about as many. */
+/** Calls that are passed on together. More would delay the first of them, and the server answers in batches of about as many. */
 const MOST = 64
 
 export interface Call<In, Out> {
@@ -28,14 +25,4 @@ export function perTurn<In, Out>(send: (calls: readonly Call<In, Out>[]) => Prom
     new Promise((done, failed) => {
       if (waiting.push({ of, done, failed }) === 1) setImmediate(flush)
     })
-}
-
-/** What belongs to a collection, made at its first use. */
-export function perCollection<Own>(make: (on: Collection<Doc>) => Own): (on: Collection<Doc>) => Own {
-  const made = new WeakMap<Collection<Doc>, Own>()
-  return on => {
-    let own = made.get(on)
-    if (own === undefined) made.set(on, (own = make(on)))
-    return own
-  }
 }
