@@ -84,6 +84,7 @@ const PROJECT: readonly Row[] = [
   ['decisions', 'Decisions'],
   ['README.md', 'Readme'],
   ['CHANGELOG.md', 'Changelog'],
+  ['CONTRIBUTING.md', 'Contributing'],
 ]
 export const DECISIONS = 'docs/decisions/'
 

@@ -9,7 +9,7 @@ import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
 import { filesBelow, holds } from '../helpers/byte-search.js'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { linesOnStore } from '../helpers/sdk.js'
-import { storeKind, storeOf } from '../helpers/store.js'
+import { storeKind, storeOf } from '../helpers/stores/store.js'
 import { until } from '../helpers/until.js'
 
 const skip = withoutPython() ?? false

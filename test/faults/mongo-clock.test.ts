@@ -1,7 +1,7 @@
 /** Resource workers and a graph worker whose clocks are ten minutes off, beside one that is right. */
 import t from 'tap'
 import { startRoles } from '../helpers/cluster.js'
-import { startMongo } from '../helpers/mongo-server.js'
+import { startMongo } from '../helpers/stores/mongo-server.js'
 import { clockEnv, EARLY_MS, SKEW_MS, saysSo, underSkew } from './clock-skew.js'
 
 t.setTimeout(180_000)

@@ -4,8 +4,8 @@ import t from 'tap'
 import { v5 } from 'uuid'
 import { CRON_NAMESPACE } from '../../schemas/ids.js'
 import { type Proc, startRoles } from '../helpers/cluster.js'
-import { startMongo } from '../helpers/mongo-server.js'
 import { lines } from '../helpers/sdk.js'
+import { startMongo } from '../helpers/stores/mongo-server.js'
 import { until } from '../helpers/until.js'
 
 t.setTimeout(240_000)

@@ -1,4 +1,4 @@
-import { startMongo, startOwnMongo } from '../helpers/mongo-server.js'
+import { startMongo, startOwnMongo } from '../helpers/stores/mongo-server.js'
 import { sharedStoreFaults } from './shared-store.js'
 
 sharedStoreFaults({

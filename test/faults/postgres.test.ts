@@ -1,4 +1,4 @@
-import { startOwnPostgres, startPostgres } from '../helpers/postgres-server.js'
+import { startOwnPostgres, startPostgres } from '../helpers/stores/postgres-server.js'
 import { sharedStoreFaults } from './shared-store.js'
 
 sharedStoreFaults({

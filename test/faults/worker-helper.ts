@@ -26,7 +26,7 @@ import { startResources } from '../../workers/resources/main.js'
 import { figureOf } from '../helpers/figures.js'
 import { startNats, type TestNats } from '../helpers/nats.js'
 import { type Step, stepsIn } from '../helpers/steps.js'
-import { storeOf } from '../helpers/store.js'
+import { storeOf } from '../helpers/stores/store.js'
 import { until } from '../helpers/until.js'
 import { appOf } from '../host/host-helper.js'
 

@@ -12,7 +12,7 @@ import type { Ready, RoleName } from '../../cli/commands/roles.js'
 import { isRunning } from '../../cli/processes.js'
 import { root } from '../../cli/root.js'
 import { type Broker, startNats, type TestNats } from './nats.js'
-import { storeEnv } from './store.js'
+import { storeEnv } from './stores/store.js'
 
 const weft = fileURLToPath(new URL('../../cli/weft.js', import.meta.url))
 export const exampleApp = join(root, 'examples/chat/langgraph.json')

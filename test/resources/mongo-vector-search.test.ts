@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { openMongo } from '../../store/mongo.js'
 import type { ItemRow } from '../../store/rows/items.js'
 import { openRankings, type Rankings } from '../../workers/resources/vectors/ranking.js'
-import { startMongo, switchSearch } from '../helpers/mongo-server.js'
+import { startMongo, switchSearch } from '../helpers/stores/mongo-server.js'
 
 t.setTimeout(300_000)
 const mongo = await startMongo()

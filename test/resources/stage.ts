@@ -35,7 +35,7 @@ import { newDeliveries } from '../../workers/resources/runs/webhooks.js'
 import { serializer } from '../../workers/resources/serialize.js'
 import { openRankings } from '../../workers/resources/vectors/ranking.js'
 import { startNats } from '../helpers/nats.js'
-import { storeOf } from '../helpers/store.js'
+import { storeOf } from '../helpers/stores/store.js'
 import { assistant } from '../store/conformance-rows.js'
 
 const log = openLog('test', process.env.WEFT_TEST_LOG ?? 'silent')

@@ -14,7 +14,7 @@ const { packTuples, rowsOf } = await load('workers/resources/rows/checkpoint.js'
 const { newThread } = await load('workers/resources/rows/thread.js')
 const { openSqlite } = await load('store/sqlite.js')
 const { openMongo } = await load('store/mongo.js')
-const { startMongo } = await load('test/helpers/mongo-server.js')
+const { startMongo } = await load('test/helpers/stores/mongo-server.js')
 
 /** What a resource worker does with a saver's questions, without a run. */
 function transportTo(store) {

@@ -7,7 +7,7 @@ import { updateDoc } from '../../store/mongo/groups.js'
 import { INLINE_BYTES } from '../../store/mongo/parts.js'
 import { openMongo } from '../../store/mongo.js'
 import type { ThreadRow } from '../../store/rows/threads.js'
-import { startMongo } from '../helpers/mongo-server.js'
+import { startMongo } from '../helpers/stores/mongo-server.js'
 import { APP, blob, bytes, checkpoint, record, save, thread, write } from './conformance-rows.js'
 
 const mongo = await startMongo()

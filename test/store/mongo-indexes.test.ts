@@ -3,7 +3,7 @@ import { type Collection, type Filter, type FindOptions, MongoClient, type Updat
 import t from 'tap'
 import { type Doc, key } from '../../store/mongo/documents.js'
 import { randomOf } from '../faults/harness/random.js'
-import { startMongo } from '../helpers/mongo-server.js'
+import { startMongo } from '../helpers/stores/mongo-server.js'
 
 const SEED = 20_261_125
 const ROUNDS = 400

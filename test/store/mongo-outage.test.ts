@@ -21,8 +21,8 @@ import {
 import t from 'tap'
 import { isOutage } from '../../store/mongo/connection.js'
 import { openMongo } from '../../store/mongo.js'
-import { startOwnMongo } from '../helpers/mongo-server.js'
 import { halt } from '../helpers/processes.js'
+import { startOwnMongo } from '../helpers/stores/mongo-server.js'
 import { until } from '../helpers/until.js'
 import { record } from './conformance-rows.js'
 

@@ -6,7 +6,7 @@ import { INLINE_BYTES, PART_BYTES } from '../../store/mongo/parts.js'
 import { openMongo } from '../../store/mongo.js'
 import type { Store } from '../../store/port.js'
 import type { Step } from '../../store/steps.js'
-import { startMongo } from '../helpers/mongo-server.js'
+import { startMongo } from '../helpers/stores/mongo-server.js'
 import { APP, blob, bytes, checkpoint, record, run, save, thread, write } from './conformance-rows.js'
 
 t.setTimeout(300_000)

@@ -6,7 +6,7 @@ import { root } from '../../cli/root.js'
 import { type CollectionName, INDEXES } from '../../store/mongo/collections.js'
 import { openMongo } from '../../store/mongo.js'
 import type { Store } from '../../store/port.js'
-import { startMongo } from '../helpers/mongo-server.js'
+import { startMongo } from '../helpers/stores/mongo-server.js'
 import { conformance } from './conformance.js'
 
 t.setTimeout(300_000)

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Store } from '../../store/port.js'
 import { openPostgres } from '../../store/postgres.js'
-import { startPostgres } from '../helpers/postgres-server.js'
+import { startPostgres } from '../helpers/stores/postgres-server.js'
 import { conformance } from './conformance.js'
 
 t.setTimeout(300_000)

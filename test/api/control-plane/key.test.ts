@@ -6,7 +6,7 @@ import t from 'tap'
 import { ROUTES } from '../../../edge/routes.js'
 import { startCluster, startRoles } from '../../helpers/cluster.js'
 import { github, KEY, openControl } from '../../helpers/control.js'
-import { isShared } from '../../helpers/store.js'
+import { isShared } from '../../helpers/stores/store.js'
 import { until } from '../../helpers/until.js'
 
 t.setTimeout(180_000)

@@ -4,7 +4,7 @@ import type { Authenticated, Waited } from '../../../schemas/oauth.js'
 import { type Roles, startRoles } from '../../helpers/cluster.js'
 import { type Control, KEY, openControl } from '../../helpers/control.js'
 import { CLIENT, newPerson, type Oidc, openOidc } from '../../helpers/oidc.js'
-import { isShared } from '../../helpers/store.js'
+import { isShared } from '../../helpers/stores/store.js'
 
 /** The page of another server, for the provider `oidc`. */
 export const FOREIGN = 'https://front.example/oauth/oidc'

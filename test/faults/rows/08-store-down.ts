@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Libsql from 'libsql'
-import { startOwnMongo } from '../../helpers/mongo-server.js'
+import { startOwnMongo } from '../../helpers/stores/mongo-server.js'
 import { until } from '../../helpers/until.js'
 import { checkAll } from '../harness/checks.js'
 import { newThread, startLoad } from '../harness/load.js'

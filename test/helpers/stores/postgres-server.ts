@@ -1,8 +1,8 @@
 /** A PostgreSQL server (scripts/postgres/server.ts) with a database per use. It ends with the test process. */
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import { type PostgresProcess, startPostgresProcess } from '../../scripts/postgres/process.js'
-import { findPostgres } from '../../scripts/postgres/server.js'
+import { type PostgresProcess, startPostgresProcess } from '../../../scripts/postgres/process.js'
+import { findPostgres } from '../../../scripts/postgres/server.js'
 
 export interface TestPostgres {
   /** What the server is, with its version. */

@@ -1,7 +1,7 @@
 /** A MongoDB server (scripts/mongo/server.ts) with a database per use. It ends with the test process. */
 import { randomUUID } from 'node:crypto'
-import { type MongoProcess, startMongoProcess } from '../../scripts/mongo/process.js'
-import { findMongo } from '../../scripts/mongo/server.js'
+import { type MongoProcess, startMongoProcess } from '../../../scripts/mongo/process.js'
+import { findMongo } from '../../../scripts/mongo/server.js'
 
 export interface TestMongo {
   /** What the server is, with its version. */
