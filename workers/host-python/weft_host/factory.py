@@ -127,7 +127,7 @@ class Wanted:
 
 
 def parameters_of(make: Any) -> tuple[Wanted, ...]:
-    """The config, a ServerRuntime, both in any order, or none. One with a default is left out unless it asks for one."""
+    """The config, a ServerRuntime, both in any order, or none. One with a default is left out unless it asks for it."""
     try:
         parameters = inspect.signature(make).parameters.values()
     except (TypeError, ValueError):

@@ -1,6 +1,6 @@
 """
-The order in which the frames of a host enter its pipe (workers/host/guards/frame-lanes.ts does the same). Frames of one slot
-keep their order. While the pipe is full they wait here, and the slot with the fewest bytes to send comes first
+The order in which the frames of a host enter its pipe (workers/host/guards/frame-lanes.ts does the same). Frames of
+one slot keep their order. While the pipe is full they wait here, and the slot with the fewest bytes to send comes first
 (self-clocked fair queueing): a small frame of a run waits for about a megabyte, however much the other runs have to
 send. The frames of a slot that the supervisor has paused wait here, too.
 """

@@ -1,7 +1,7 @@
 """
-A graph host: a child process that loads the Python graphs of an application and runs them. It exchanges frames with its
-supervisor over descriptor 3. Its watchdog reports the run that holds the event loop over WEFT_NOTES_FD. Its code may call
-the API over the socket in WEFT_LOOPBACK. The host has no other connection, no lease token and no credential.
+A graph host: a child process that loads the Python graphs of an application and runs them. It exchanges frames with
+its supervisor over descriptor 3. Its watchdog reports the run that holds the event loop over WEFT_NOTES_FD. Its code
+may call the API over the socket in WEFT_LOOPBACK. The host has no other connection, no lease token and no credential.
 
 Before the process dies by its own doing it reports the cause and the responsible run in a last message. The other runs
 in the host are handed back and lose nothing but time.

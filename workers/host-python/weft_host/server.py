@@ -150,7 +150,7 @@ class Server:
     def spawn(
         self, slot: int, work: Coroutine[Any, Any, None], gate: NodeGate | None = None, user: Any = None
     ) -> asyncio.Task[None]:
-        """Starts a task whose code is that of the slot, whose nodes pass the gate, and who calls the API as the user."""
+        """Starts a task: its code is that of the slot, its nodes pass the gate, and it calls the API as the user."""
         self.watchdog.use(1)
         context = self.watchdog.enter(slot)
         context.run(current_gate.set, gate)

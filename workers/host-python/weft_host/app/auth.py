@@ -89,8 +89,8 @@ async def call(function: Callable[..., Any], *values: Any, **arguments: Any) -> 
 
 def refused(error: Exception, asserted: int) -> bytes:
     """
-    The HTTPException of the SDK or of Starlette, a failed assertion, and a ValueError, which is 400; any other exception
-    is raised again.
+    The HTTPException of the SDK or of Starlette, a failed assertion, and a ValueError, which is 400; any other
+    exception is raised again.
     """
     if isinstance(error, AssertionError):
         return to_json({"refused": {"status": asserted, "detail": str(error) or "Not allowed", "headers": {}}})
