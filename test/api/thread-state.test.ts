@@ -4,6 +4,7 @@ import { basicServer } from '../helpers/cluster.js'
 import { sender } from '../helpers/http.js'
 import { linesOnStore } from '../helpers/sdk.js'
 import { historyOf, type ThreadState } from '../helpers/threads.js'
+import { until } from '../helpers/until.js'
 
 t.test('the state of threads', async t => {
   const cluster = await basicServer()
@@ -202,6 +203,24 @@ t.test('the state of threads', async t => {
         t.same(after.values.numbers, [1, 2, 5])
         const head = (await threads.getState(thread_id)) as never as ThreadState
         t.equal(head.checkpoint.checkpoint_id, flat.checkpoint.checkpoint_id, 'the head stays')
+      })
+
+      await t.test('while a run executes, the state is that of its newest checkpoint', async t => {
+        const { thread_id } = await threads.create()
+        await runs.wait(thread_id, 'slow', { input: { ms: 1 } })
+        const run = await runs.create(thread_id, 'slow', { input: { ms: 60_000 }, durability: 'sync' } as never)
+        const newest = () => history(thread_id, { limit: 1 }).then(([state]) => state!)
+        await until(async () => {
+          const { metadata, next } = await newest()
+          return metadata.run_id === run.run_id && next[0] === 'node'
+        })
+        const state = (await threads.getState(thread_id)) as never as ThreadState
+        t.match(state, { values: { ms: 60_000 }, next: ['node'] })
+        t.same(state, await newest())
+        t.same(await threads.getState(thread_id, undefined, { subgraphs: true }), state)
+        t.equal((await threads.get(thread_id)).status, 'busy')
+        await runs.cancel(thread_id, run.run_id, true)
+        t.same(((await threads.getState(thread_id)) as never as ThreadState).next, ['node'])
       })
 
       await t.test('a busy thread refuses state updates', async t => {

@@ -19,14 +19,19 @@ interface Refreshed {
 /**
  * The finished state of the thread: the stored one if it belongs to the latest checkpoint, else a host computes it once
  * (after a rollback, or when the run that made the checkpoint never finished). Null when the thread has no checkpoint.
- * The row comes with it, because the computed state also decides the status of the thread.
+ * The row comes with it, because the computed state also decides the status of the thread. While a run executes, the state
+ * that the last run left is enough, unless the caller wants the `newest`.
  */
-export async function refreshState(deps: Deps, row: ThreadRow, kept: StateRow | null): Promise<Refreshed> {
+export async function refreshState(
+  deps: Deps,
+  row: ThreadRow,
+  kept: StateRow | null,
+  { newest = false } = {},
+): Promise<Refreshed> {
   if (row.latest_checkpoint_id === null) return { row, state: null }
   if (kept !== null && kept.latest_checkpoint_id === row.latest_checkpoint_id && kept.rest !== null)
     return { row, state: kept }
-  // During a run the state that the last run left is the last known state.
-  if (row.active !== null && kept?.values) return { row, state: kept }
+  if (row.active !== null && !newest && kept?.values) return { row, state: kept }
   const { app, thread_id, latest_checkpoint_id: head } = row
   const { graph_id } = await authorOf(deps, row)
   const text =

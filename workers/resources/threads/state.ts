@@ -75,14 +75,16 @@ const HISTORY = 10
 const hasGraph = (row: ThreadRow): boolean => row.left_by != null || graphIds(row).graph_id !== undefined
 
 /**
- * The ThreadState at a checkpoint, or the latest of a namespace, as JSON text. When no host answers, the latest state is
- * the last one that was stored, without the states of subgraphs.
+ * The ThreadState at a checkpoint, or the latest of a namespace, as JSON text. The latest state is that of the newest
+ * stored checkpoint, also while a run executes: clients decide by its `next` whether they join the run. When no host
+ * answers, a stored state of this checkpoint is served, without the states of subgraphs.
  */
 export async function stateOf(deps: Deps, row: ThreadRow, checkpoint: Checkpoint, subgraphs: boolean) {
   const { checkpoint_id, checkpoint_ns } = checkpoint
   if (!checkpoint_id && (row.latest_checkpoint_id === null || !hasGraph(row))) return EMPTY_STATE
   if (!checkpoint_id && !checkpoint_ns && !subgraphs) {
-    const { state, stale } = await refreshState(deps, row, await deps.store.threads.state(row.thread_id))
+    const kept = await deps.store.threads.state(row.thread_id)
+    const { state, stale } = await refreshState(deps, row, kept, { newest: true })
     if (state?.rest) return stateText(state.values, state.rest)
     if (stale) throw fail('unavailable', 'No graph host can compute the state of this thread at the moment')
     return EMPTY_STATE
@@ -91,7 +93,7 @@ export async function stateOf(deps: Deps, row: ThreadRow, checkpoint: Checkpoint
   await requireCheckpoint(deps.store, row.thread_id, checkpoint)
   return askGraph(deps, row, { verb: 'state', checkpoint, subgraphs }).catch(async error => {
     const stored = checkpoint_ns || !isUnavailable(error) ? null : await deps.store.threads.state(row.thread_id)
-    if (!stored?.rest || (checkpoint_id && stored.latest_checkpoint_id !== checkpoint_id)) throw error
+    if (!stored?.rest || stored.latest_checkpoint_id !== (checkpoint_id ?? row.latest_checkpoint_id)) throw error
     deps.link.log.warn({ err: error, thread_id: row.thread_id }, 'no host answered: the stored state is served')
     return stateText(stored.values, stored.rest)
   })
