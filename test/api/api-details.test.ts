@@ -104,6 +104,42 @@ t.test('3: several interrupts are answered by their ids; new input discards pend
   t.equal((again.body.__interrupt__ as unknown as object[]).length, 1)
 })
 
+t.test('3: an interrupt whose answer is given is no longer listed', async t => {
+  const thread = await newThread()
+  const valuesOf = (interrupts: unknown) => (interrupts as { value: string }[]).map(({ value }) => value).toSorted()
+  const asked = await wait(thread, 'asks', { input: { names: ['a', 'b', 'c'] } })
+  const waiting = asked.body.__interrupt__ as unknown as { id: string; value: string }[]
+  const idOf = (value: string) => waiting.find(one => one.value === value)!.id
+  const next = await wait(thread, 'asks', { command: { resume: { [idOf('b?')]: 'B' } } })
+  t.same(valuesOf(next.body.__interrupt__), ['a?', 'c?'], 'wait')
+  const { interrupts } = (await ask('GET', `/threads/${thread}`)).body
+  t.same(valuesOf(Object.values(interrupts!).flat()), ['a?', 'c?'], 'thread')
+  const state = (await ask('GET', `/threads/${thread}/state`)).body as unknown as { tasks: Body[]; interrupts: unknown }
+  t.same(valuesOf(state.interrupts), ['a?', 'c?'], 'state')
+  t.same(valuesOf(state.tasks.flatMap(task => task.interrupts)), ['a?', 'c?'], 'tasks')
+  await wait(thread, 'asks', { command: { resume: { [idOf('a?')]: 'A' } } })
+  const last = await wait(thread, 'asks', { command: { resume: null } })
+  t.same(last.body.answers, ['A', 'B', null], 'null answers the one that is left')
+})
+
+t.test('3: values of other types look the same in an interrupt and in the state', async t => {
+  const thread = await newThread()
+  const { body } = await wait(thread, 'asksOddly', { input: {} })
+  const value = {
+    big: '12345678901234567890',
+    map: { a: 1 },
+    set: [1, 2],
+    cause: { error: 'TypeError', message: 'bad' },
+    bytes: 'AQID',
+  }
+  t.same(body.value, value)
+  t.match(body.__interrupt__, [{ value }])
+  const shown = (await ask('GET', `/threads/${thread}`)).body
+  t.match(Object.values(shown.interrupts!), [[{ value }]])
+  const state = (await ask('GET', `/threads/${thread}/state`)).body
+  t.match(state, { values: { value }, interrupts: [{ value }], tasks: [{ interrupts: [{ value }] }] })
+})
+
 t.test('4: a thread shows its error until a run succeeds', async t => {
   const thread = await newThread()
   t.match(await wait(thread, 'fail', { input: {} }), { status: 200, body: { __error__: { error: 'TooBadError' } } })

@@ -2,7 +2,7 @@
 
 import type { FinishHead } from '../../schemas/host.js'
 import { pack } from '../../schemas/packed.js'
-import { interruptsOf, type ThreadState } from '../../schemas/threads.js'
+import type { ThreadState } from '../../schemas/threads.js'
 import { FROM_HOST } from '../pipe.js'
 import { failureOf } from './failure.js'
 import type { Graph, Snapshot } from './library/types.js'
@@ -10,7 +10,7 @@ import { LARGEST_STATE, StateTooLarge } from './limits.js'
 import type { Host } from './port.js'
 import { errorOf, render } from './render.js'
 import type { RunState } from './run-state.js'
-import { stateOf } from './state.js'
+import { jsonInterruptsOf, stateOf } from './state.js'
 import type { Ended } from './streaming/events.js'
 
 /** The receiver rejects a larger finish frame as invalid. */
@@ -28,6 +28,7 @@ export async function settle(run: RunState, outcome: Outcome): Promise<void> {
   let values = '{}'
   let rest = ''
   let state: ThreadState | null = null
+  let interrupts: FinishHead['interrupts'] = {}
   // Writes after the store refused a save are not stored: the run reports no state, and the thread keeps its stored
   // state.
   if (run.saver?.outbox.isBroken()) return finish(run, outcome)
@@ -35,6 +36,7 @@ export async function settle(run: RunState, outcome: Outcome): Promise<void> {
     if (run.saver !== null || run.values === null || run.paused) state = await stateAtEnd(run)
     values = render(state?.checkpoint ? state.values : (run.values?.last ?? {}))
     if (run.saver !== null && state !== null) rest = restOf(state)
+    interrupts = jsonInterruptsOf(state?.tasks ?? [])
   } catch (error) {
     if (outcome.status === 'success') outcome = { status: 'error', error: errorOf(error) }
   }
@@ -42,7 +44,6 @@ export async function settle(run: RunState, outcome: Outcome): Promise<void> {
     const failure = failureOf(run, outcome.thrown, state)
     run.host.send({ kind: FROM_HOST.failed, slot: run.slot, body: Buffer.from(JSON.stringify(failure)) })
   }
-  const interrupts = interruptsOf(state?.tasks ?? [])
   const interrupts_only = isEntrypoint(run.graph) && Object.keys(interrupts).length > 0
   await finish(run, outcome, { values, rest, next: state?.next, interrupts, interrupts_only })
 }

@@ -7,6 +7,7 @@
  * responsible run in a last message. The other runs in the host are handed back and lose nothing but time.
  */
 import './library/tuning.js'
+import './library/bigint.js'
 import { Socket } from 'node:net'
 import { registerLoopback } from './app/loopback.js'
 import { loadApplication } from './application.js'

@@ -219,12 +219,17 @@ const isOwn = (tuple: { metadata?: unknown } | undefined, { run_id }: StartHead)
 const idOf = (tuple: { config: { configurable?: JsonObject } } | undefined): string | null =>
   (tuple?.config.configurable?.checkpoint_id as string | undefined) ?? null
 
-/** Ids of the pending interrupts of a checkpoint. */
-const pendingOf = (writes: readonly [string, string, unknown][] | undefined): string[] =>
-  (writes ?? [])
-    .filter(([, channel]) => channel === '__interrupt__')
+/** Writes that a task leaves without having finished. */
+const UNFINISHED = new Set(['__interrupt__', '__resume__', '__error__', '__error_source_node__'])
+
+/** Ids of the pending interrupts of a checkpoint: those of tasks that have not finished. */
+function pendingOf(writes: readonly [string, string, unknown][] = []): string[] {
+  const finished = new Set(writes.filter(([, channel]) => !UNFINISHED.has(channel)).map(([task]) => task))
+  return writes
+    .filter(([task, channel]) => channel === '__interrupt__' && !finished.has(task))
     .flatMap(([, , value]) => value as { id?: string }[])
     .flatMap(({ id }) => id ?? [])
+}
 
 /**
  * Waits until no node of a stopped run executes, at most LINGER_MS: the thread, and with it its next run, waits until

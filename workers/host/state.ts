@@ -1,13 +1,14 @@
 /** Converts the library's snapshot to a ThreadState (API: ThreadState). */
 import type { Checkpoint } from '../../schemas/checkpoints.js'
 import type { JsonObject } from '../../schemas/json.js'
-import type { Task, ThreadState } from '../../schemas/threads.js'
+import { interruptsOf, type Task, type ThreadState } from '../../schemas/threads.js'
 import type { Snapshot } from './library/types.js'
-import { errorOf } from './render.js'
+import { errorOf, render } from './render.js'
 
 /** Returns the ThreadState object. Its members hold the graph's own values, so the renderer must process it. */
 export function stateOf(snapshot: Snapshot): ThreadState {
-  const tasks = snapshot.tasks.map(taskOf)
+  const isPending = pendingTasks(snapshot)
+  const tasks = snapshot.tasks.map(task => taskOf(task, isPending(task)))
   return {
     values: snapshot.values ?? {},
     next: snapshot.next,
@@ -20,6 +21,12 @@ export function stateOf(snapshot: Snapshot): ThreadState {
   }
 }
 
+/** Returns the pending interrupts as JSON data. Their values may have types that JSON does not have. */
+export function jsonInterruptsOf(tasks: readonly Task[]): ReturnType<typeof interruptsOf> {
+  const interrupts = interruptsOf(tasks)
+  return Object.keys(interrupts).length === 0 ? interrupts : JSON.parse(render(interrupts))
+}
+
 /** Removes internal members: identity, request ids, internal keys of the library. */
 export function visible(metadata: JsonObject | undefined): JsonObject {
   const shown: JsonObject = {}
@@ -30,7 +37,25 @@ export function visible(metadata: JsonObject | undefined): JsonObject {
 const isHidden = (key: string): boolean =>
   key.startsWith('__') || key.startsWith('langgraph_auth_') || key === 'langgraph_request_id'
 
-function taskOf({ id, name, path, error, interrupts, state, result }: Snapshot['tasks'][number]): Task {
+type SnapshotTask = Snapshot['tasks'][number]
+
+/**
+ * Returns which tasks have not finished. The library lists the interrupts of a task also after their answer, but `next`
+ * names the unfinished tasks only. Of several tasks with one name, those with a result have finished.
+ */
+function pendingTasks({ next, tasks }: Snapshot): (task: SnapshotTask) => boolean {
+  const left = countBy(next)
+  const all = countBy(tasks.map(({ name }) => name))
+  return ({ name, result }) => left.has(name) && (left.get(name) === all.get(name) || result === undefined)
+}
+
+function countBy(names: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return counts
+}
+
+function taskOf({ id, name, path, error, interrupts, state, result }: SnapshotTask, isPending: boolean): Task {
   const nested = state !== undefined && 'values' in state ? stateOf(state as Snapshot) : null
   const { configurable } = (state ?? {}) as { configurable?: JsonObject }
   return {
@@ -38,7 +63,10 @@ function taskOf({ id, name, path, error, interrupts, state, result }: Snapshot['
     name,
     path: path ?? [],
     error: error === undefined || error === null ? null : errorText(error),
-    interrupts: (interrupts ?? []).map(({ id, value }) => ({ id: id as string, value: value ?? null })),
+    interrupts: (isPending ? (interrupts ?? []) : []).map(({ id, value }) => ({
+      id: id as string,
+      value: value ?? null,
+    })),
     checkpoint:
       nested === null && configurable !== undefined
         ? {

@@ -6,13 +6,12 @@
 import type { StepUpdate, UpdateCall, UpdatedHead } from '../../schemas/host.js'
 import type { JsonObject } from '../../schemas/json.js'
 import { pack } from '../../schemas/packed.js'
-import { interruptsOf } from '../../schemas/threads.js'
 import { inputOf } from './input.js'
 import type { Graph, Library } from './library/types.js'
 import { LARGEST_ANSWER, StateTooLarge } from './limits.js'
 import { failure, type Host, transportOf, Unanswered } from './port.js'
 import { errorOf, render } from './render.js'
-import { referenceOf, stateOf } from './state.js'
+import { jsonInterruptsOf, referenceOf, stateOf } from './state.js'
 import type { SaverOptions, WeftSaver } from './storage/saver.js'
 
 /** The inputs of a call. */
@@ -61,7 +60,7 @@ export async function update(
     checkpoint: referenceOf(updated),
     head: saver.head(),
     next: state.next,
-    interrupts: interruptsOf(state.tasks),
+    interrupts: jsonInterruptsOf(state.tasks),
     values_size,
     rest_size,
     save_sizes,

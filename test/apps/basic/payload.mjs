@@ -206,6 +206,21 @@ export const asks = new StateGraph(Annotation.Root({ names: Annotation(), answer
   .addConditionalEdges(START, ({ names }) => names.map(name => new Send('one', { name })))
   .compile()
 
+/** Asks with a value of types that JSON does not have, which is in its state, too. */
+const oddly = () => ({
+  big: 12345678901234567890n,
+  map: new Map([['a', 1]]),
+  set: new Set([1, 2]),
+  cause: new TypeError('bad'),
+  bytes: new Uint8Array([1, 2, 3]),
+})
+export const asksOddly = new StateGraph(Annotation.Root({ value: Annotation(), answer: Annotation() }))
+  .addNode('keep', () => ({ value: oddly() }))
+  .addNode('ask', () => ({ answer: interrupt(oddly()) }))
+  .addEdge(START, 'keep')
+  .addEdge('keep', 'ask')
+  .compile()
+
 /** Sends one task for each item. */
 export const fan = new StateGraph(Annotation.Root({ items: Annotation(), done: Annotation(list()) }))
   .addNode('work', ({ item }) => ({ done: [item] }))
