@@ -4,10 +4,13 @@
  */
 import type { ChildProcess } from 'node:child_process'
 
+/** The child is not started again. */
+export class GivenUp extends Error {}
+
 export interface KeepOptions {
   name: string
   spawn(): ChildProcess
-  /** Resolves when the child is ready to serve; rejects when it cannot become ready. */
+  /** Resolves when the child is ready to serve; rejects when it cannot become ready: with GivenUp, when another start would take as long. */
   ready(child: ChildProcess): Promise<void>
   log: (line: string) => void
   /** False: no restart until `start` is called again. */
@@ -53,6 +56,7 @@ export function keepRunning({
     current = child
     let isReady = false
     let reason = ''
+    let isFinal = false
     child.once('error', error => {
       reason = error.message
       if (child.pid === undefined) onExit(null, null)
@@ -68,6 +72,7 @@ export function keepRunning({
       },
       error => {
         reason ||= (error as Error).message
+        isFinal = error instanceof GivenUp && !wasReady
         if (current === child) child.kill('SIGKILL')
       },
     )
@@ -79,7 +84,7 @@ export function keepRunning({
       const how = reason || (signal === null ? `it exited with code ${code}` : `${signal} ended it`)
       quickExits = Date.now() - startedAt < QUICK_MS ? quickExits + 1 : 0
       if (!isReady) unready++
-      const isFinal = !wasReady && code !== null && final.includes(code)
+      isFinal ||= !wasReady && code !== null && final.includes(code)
       if (isFinal || unready >= MAX_UNREADY || (!restart && !isReady))
         giveUp(new Error(`the ${name} did not become ready: ${how}`))
       else if (restart) {

@@ -109,6 +109,11 @@ export const SETTINGS = {
     true,
     'Whether Weft downloads uv from the package index when it is not on PATH, to make environments of Python with it.',
   ),
+  start_secs: setting(
+    'WEFT_START_SECS',
+    600,
+    'Seconds for which `weft start` waits until the code of the application is loaded and the server is ready.',
+  ),
   run_timeout_secs: setting(
     'BG_JOB_TIMEOUT_SECS',
     3600,

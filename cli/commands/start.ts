@@ -12,7 +12,7 @@ import type { Config } from '../../schemas/config.js'
 import { type Description, usesPython } from '../../schemas/description.js'
 import { isLoopback } from '../../schemas/loopback.js'
 import { prepareDataFolder } from '../data-folder.js'
-import { keepRunning, type ManagedProcess } from '../keep-running.js'
+import { GivenUp, keepRunning, type ManagedProcess } from '../keep-running.js'
 import { type NatsProcess, startNatsProcess } from '../nats/process.js'
 import { findNatsServer } from '../nats/server.js'
 import { isFree } from '../ports.js'
@@ -21,8 +21,6 @@ import { describeApplication } from './application.js'
 import { banner, type GraphReport } from './banner.js'
 import type { Launch, Ready } from './roles.js'
 
-/** Time limit for the roles to start. Large applications take a while to load. */
-const START_MS = 60_000
 const READY_MS = 30_000
 
 const steps = [checkCommand, checkApp, checkAddress, preparePython, startBroker, startRoles, greet, watch] as const
@@ -201,7 +199,10 @@ async function startRoles(run: Start): Promise<void> {
     },
     ready: child =>
       new Promise((resolve, reject) => {
-        const timer = setTimeout(() => reject(new Error(`it did not start within ${START_MS / 1000} s`)), START_MS)
+        // The roles wait for the code of the application as long as it loads, and say so.
+        const late = () =>
+          reject(new GivenUp(`it did not start within ${config.start_secs} s; WEFT_START_SECS sets another limit`))
+        const timer = setTimeout(late, Math.min(config.start_secs * 1000, 2 ** 31 - 1))
         child.once('exit', () => clearTimeout(timer))
         child.once('message', message => {
           clearTimeout(timer)

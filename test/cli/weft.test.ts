@@ -93,7 +93,18 @@ t.test('an application that cannot be loaded ends the start at once, with the re
   )
 })
 
-t.test('so does one whose auth names no file', async t => {
+t.test('a start that takes longer than its limit is given up at once, with the setting that helps', async t => {
+  const slow = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60_000); export const graph = 1'
+  const app = t.testdir({ 'langgraph.json': '{"graphs":{"agent":"./slow.mjs:graph"}}', 'slow.mjs': slow })
+  const { code, stderr } = await weft(['start', '--app', app, '--port', '0', '--data', join(app, 'data')], {
+    WEFT_START_SECS: '3',
+  })
+  t.equal(code, 1)
+  t.match(stderr, /giving up: .*it did not start within 3 s; WEFT_START_SECS sets another limit/)
+  t.notMatch(stderr, /starting it again/)
+})
+
+t.test('an application whose auth names no file ends the start, too', async t => {
   const graph = join(root, 'examples/new/typescript/agent.ts')
   const text = JSON.stringify({ graphs: { agent: `${graph}:agent` }, auth: { path: './none.mjs:auth' } })
   const app = t.testdir({ 'langgraph.json': text })

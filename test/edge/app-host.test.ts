@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -81,6 +81,23 @@ t.test('an app host that ends is started again; meanwhile calls are refused with
 t.test('an app host whose event loop is blocked is killed and started again', async t => {
   await t.rejects(ask({ 'x-wish': 'block' }), { code: 'unavailable' })
   await until(async () => 'passed' in (await ask({ 'x-user': 'ada' }).catch(() => ({ answer: {} }))).answer)
+})
+
+t.test('an app host is not killed while the application holds the event loop at its import', async t => {
+  const folder = mkdtempSync(join(root, 'test/apps/app-host/slow-import-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const path = join(folder, 'langgraph.json')
+  writeFileSync(path, '{"graphs":{"a":"./auth.mjs:auth"},"auth":{"path":"./auth.mjs:auth"}}')
+  writeFileSync(
+    join(folder, 'auth.mjs'),
+    `import { Auth } from '@langchain/langgraph-sdk/auth'
+     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 7_000)
+     export const auth = new Auth().authenticate(() => ({ identity: 'ada' }))`,
+  )
+  const host = openAppHost({ app: path, parts: ['auth'], ...options })
+  t.teardown(() => host.stop())
+  t.match(await host.hello, { error: null, auth: true })
+  t.equal(host.isReady(), true)
 })
 
 t.test('texts become vectors, and a wrong vector is refused with one sentence', async t => {

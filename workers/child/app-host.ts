@@ -1,7 +1,7 @@
 /**
  * The app host of an application as its parent sees it: the child process that runs `auth`, `http.app` and
  * `store.index.embed` (host/app/main.ts). It is started again when it ends; a call while it is not ready is refused with `unavailable`,
- * never answered without it. A child whose event loop is blocked for 5 s is killed.
+ * never answered without it. A child whose event loop is blocked for 5 s is killed, unless it is still importing the code.
  */
 import { fileURLToPath } from 'node:url'
 import { type Lane, openLane } from '../../bus/lane.js'
@@ -12,6 +12,7 @@ import { validateCallFailure } from '../../schemas/host.js'
 import { pack } from '../../schemas/packed.js'
 import { TransientMap } from '../../schemas/transient.js'
 import { FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
+import { sayWhileLoading } from './loading.js'
 import { type HostUser, inheritedEnv } from './process.js'
 import { takeSocket } from './socket-folder.js'
 import { type Child, type ChildExit, nodeProgram, startChild } from './start.js'
@@ -91,6 +92,8 @@ export function openAppHost({
   }
   let lastId = 0
   let child: Child
+  let isLoading = false
+  let loaded = () => {}
   let ready = false
   let stopping = false
   let restart: NodeJS.Timeout | undefined
@@ -121,6 +124,8 @@ export function openAppHost({
       onError: error => log.error({ err: error }, 'the app host could not be started'),
       onExit,
     })
+    isLoading = true
+    loaded = sayWhileLoading(log, 'app host', child.pid)
   }
 
   function onFrame(frame: Frame): void {
@@ -130,11 +135,17 @@ export function openAppHost({
   }
 
   function onHello(found: AppHello): void {
+    endLoading()
     const error = found.error ?? (found.http === null ? null : noSocket())
     greet({ ...found, error })
     if (error !== null) return log.error({ error }, 'the app host cannot load the application')
     ready = true
     pause = RESTART_MS
+  }
+
+  function endLoading(): void {
+    isLoading = false
+    loaded()
   }
 
   /** Why its socket cannot be used; null when it can. */
@@ -157,13 +168,14 @@ export function openAppHost({
   }
 
   function onNote({ kind, count }: Frame): void {
-    if (kind !== FROM_HOST.held || count < BLOCKED_MS) return
+    if (kind !== FROM_HOST.held || count < BLOCKED_MS || isLoading) return
     log.error({ ms: count }, 'the code of the application blocks the event loop of the app host; it is killed')
     child.kill()
   }
 
   function onExit({ code, signal, tail }: ChildExit): void {
     ready = false
+    endLoading()
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`
     const reason = tail.trim().split('\n').at(-1) ?? ''
     greet({

@@ -39,7 +39,7 @@ export function openDescriber({ programOf, ...options }: DescriberOptions): Desc
       ...options,
       program: () => programOf(language),
       onBlocked(host, _slot, ms) {
-        if (ms > MAX_BLOCKED_MS) host.kill()
+        if (ms > MAX_BLOCKED_MS && !host.isLoading) host.kill()
       },
       // It executes no runs.
       onRetire() {},

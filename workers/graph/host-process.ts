@@ -5,6 +5,7 @@
 import type { Log } from '../../bus/log.js'
 import { type Hello, type LastWords, validateHello, validateLastWords } from '../../schemas/host.js'
 import { TransientSet } from '../../schemas/transient.js'
+import { sayWhileLoading } from '../child/loading.js'
 import type { HostUser } from '../child/process.js'
 import { killGroup } from '../child/process.js'
 import { type Child, type Program, startChild } from '../child/start.js'
@@ -21,6 +22,8 @@ const RUN_FRAMES = new Set<number>([chunk, ask, failed, finish, called, spans])
 export interface GraphHost {
   pid: number
   hello: Promise<Hello>
+  /** It imports the code of the application, which may take as long as it likes. */
+  isLoading: boolean
   /** It takes the frames `pause` and `resume`. */
   pausesRuns: boolean
   /** What its paused runs have sent after their pause. */
@@ -90,6 +93,7 @@ export function startHost(options: HostOptions): GraphHost {
     onError: error => log.error({ err: error }, 'a graph host could not be started'),
     onExit(exit) {
       clearInterval(pings)
+      loaded()
       const end = endOf({ ...exit, malformed, lastWords, holder: host.holder, memory_mb })
       resolveHello({ error: `${end.message} before the application was loaded`, graphs: [] })
       onExit(host, end)
@@ -98,6 +102,7 @@ export function startHost(options: HostOptions): GraphHost {
   const host: GraphHost = {
     pid: child.pid,
     hello: new Promise<Hello>(resolve => (resolveHello = resolve)),
+    isLoading: true,
     pausesRuns: false,
     lateBytes: 0,
     late: () => Math.max(lateness, pinged_at > 0 ? performance.now() - pinged_at : 0),
@@ -118,6 +123,8 @@ export function startHost(options: HostOptions): GraphHost {
   function onPipe(frame: Frame): void {
     if (frame.kind === FROM_HOST.hello) {
       host.pausesRuns = (frame.flags & HELLO.pauses) !== 0
+      host.isLoading = false
+      loaded()
       resolveHello(readJson(frame.body, validateHello))
     } else if (frame.kind === FROM_HOST.pong) {
       lateness = frame.count
@@ -151,6 +158,7 @@ export function startHost(options: HostOptions): GraphHost {
     killGroup(child.pid)
   }
 
+  const loaded = sayWhileLoading(log, 'graph host', child.pid)
   const pings = setInterval(() => {
     if (host.slots.size === 0 || pinged_at > 0) return
     pinged_at = performance.now()

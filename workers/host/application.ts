@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import { type GraphConfig, readAppConfig, settingsOf } from '../../schemas/application.js'
 import type { Hello } from '../../schemas/host.js'
 import { isObject } from '../../schemas/json.js'
+import { idleFor, LOAD_IDLE_MS } from './idle.js'
 import { refusalOf, warningOf } from './library/library-versions.js'
 import { registerLogger } from './library/logger.js'
 import type { Graph, GraphOf, Library, SchemaTools } from './library/types.js'
@@ -135,17 +136,18 @@ export async function loadApplication(path: string): Promise<Application> {
 const SLOW_MS = 5_000
 /** The next graph starts to load after this time. */
 const TURN_MS = 10_000
-/** Graphs that have not loaded this long after the start are not served: the launcher waits 60 s. */
-const LOAD_MS = 40_000
 
 const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms).unref())
 
-/** Logs the names of graphs that load slowly. A graph that does not load in time results in a sentence. */
+/**
+ * Logs the names of graphs that load slowly. A graph that only waits, as one that waits for what never comes, results in a
+ * sentence; one that computes is waited for.
+ */
 function loadTimes(): <T>(graph_id: string, file: string, work: Promise<T>) => Promise<T | string> {
-  const deadline = performance.now() + LOAD_MS
+  const idle = idleFor(LOAD_IDLE_MS)
   return (graph_id, file, work) => {
     const slow = setTimeout(() => console.warn(`Still loading graph "${graph_id}" (${file}).`), SLOW_MS)
-    const late = sleep(Math.max(SLOW_MS, deadline - performance.now())).then(
+    const late = Promise.all([idle, sleep(SLOW_MS)]).then(
       () =>
         `Graph "${graph_id}" (${file}) did not finish loading in time: something at the top level of its module waits without end.`,
     )

@@ -11,6 +11,7 @@ import { exportOf, languagesOfParts, localFolders, type Parts } from '../../../s
 import { unpack } from '../../../schemas/packed.js'
 import { FROM_HOST, frameWriter, readFrames, TO_HOST } from '../../pipe.js'
 import { startWatchdog } from '../guards/watchdog.js'
+import { idleFor, LOAD_IDLE_MS } from '../idle.js'
 import { registerLogger } from '../library/logger.js'
 import { hasLoader, importExport, preloadSdk, prepareLoading } from '../loading.js'
 import { type AuthHandlers, check, handlersOf } from './auth.js'
@@ -23,7 +24,6 @@ import { bundleUi } from './ui.js'
 const CHECK_MS = 5_000
 /** A key service is called over a network. */
 const ENCRYPT_MS = 25_000
-const LOAD_MS = 40_000
 const encoder = new TextEncoder()
 
 const { WEFT_APP: path = '', WEFT_NOTES_FD: notes, WEFT_APP_PARTS: parts = '', WEFT_APP_SOCKETS: sockets } = process.env
@@ -208,12 +208,16 @@ const hello = (loaded: Partial<Loaded>, error: string | null): AppHello => ({
   http: loaded.http ?? null,
 })
 
+const LATE =
+  'its auth, encryption, http.app or embedder did not finish loading in time: something at the top level of its module waits without end'
+
 count(1)
-const loaded = await within(
-  LOAD_MS,
-  load(),
-  'its auth, encryption, http.app or embedder did not finish loading in time',
-).catch(error => {
+/** Parts in Python load in a process of their own, for which this one waits idle. */
+const late =
+  python === undefined
+    ? idleFor(LOAD_IDLE_MS).then(() => Promise.reject(failure('internal', LATE)))
+    : new Promise<never>(() => {})
+const loaded = await Promise.race([load(), late]).catch(error => {
   if (error instanceof Error) console.error(error)
   return String((error as { detail?: string }).detail ?? sentenceOf(error))
 })
