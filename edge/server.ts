@@ -21,8 +21,8 @@ import { readBody } from './http/body.js'
 import { openClientAddress } from './http/client-address.js'
 import { type Cors, openCors } from './http/cors.js'
 import { Exchange } from './http/exchange.js'
-import { framingFault, hostGuard, isJson, isPart, isStrictJson, originAllowed } from './http/guards.js'
-import { NO_PATH } from './http/mount.js'
+import { framingFault, hostGuard, isPart, isStrictJson, originAllowed } from './http/guards.js'
+import { NO_PATH, withoutSlash } from './http/mount.js'
 import { openDeployedPolicy, openPolicy, type Policies } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
 import { decodeParams, type Match, openRouter } from './http/router.js'
@@ -118,7 +118,13 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (!isOwnPart && !originAllowed(received, exchange.cors)) return exchange.error(403, NO_ORIGIN)
     if (received.isWorker && !(isCustom && edge.pages.mayServeWorker(exchange))) return exchange.error(403, NO_WORKER)
     if (isCustom) return passOn(exchange, routes, match?.route ?? null, read)
-    if (found === null) return exchange.refuse('not_found')
+    if (found === null) {
+      const place = withoutSlash(path)
+      const isKnown = place !== null && router.find(exchange.method, place.path) !== null
+      if (isKnown)
+        return exchange.reply(307, null, { Location: place.reference + (exchange.query && `?${exchange.query}`) })
+      return exchange.refuse('not_found')
+    }
     if (typeof found === 'string') return exchange.refuse('method_not_allowed', undefined, { Allow: found })
     const { route } = found
     countWhenOver(exchange, route)
@@ -130,8 +136,9 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     if (route.method === 'GET') return run(exchange, route, NOTHING)
     // Reads its body itself, a part at a time.
     if (route.answer === 'upload') return run(exchange, route, NOTHING)
-    const json = route.control ? isStrictJson : isJson
-    if ((received.length > 0 || received.encodings > 0) && !json(received.type))
+    // Elsewhere a body is JSON whatever its type says, as for other servers of this API: `curl -d` sends another one. Pages
+    // were checked by their origin.
+    if (route.control && (received.length > 0 || received.encodings > 0) && !isStrictJson(received.type))
       return exchange.refuse('unsupported_media_type')
     const limit = Math.min(bodyLimit(route), config.body_limit)
     if (read === undefined) return readBody(exchange, limit, edge.bodies, body => run(exchange, route, body))

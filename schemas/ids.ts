@@ -24,6 +24,18 @@ export function token<Kind extends string>(kind: Kind, value: string): Token<Kin
 /** True for a hyphenated UUID of any version, in either case. */
 export const isUuid = (value: string): boolean => UUID.test(value)
 
+/** Other spellings that clients may send: without hyphens, in braces, as a URN. */
+const SPELLING = /^(?:urn:uuid:)?\{?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})\}?$/i
+
+/** The UUID with hyphens and in lower case; null for what is none in any spelling. */
+export function uuidOf(value: string): string | null {
+  const groups = SPELLING.exec(value)
+  return groups === null ? null : groups.slice(1).join('-').toLowerCase()
+}
+
+/** As `uuidOf`, for a value that was validated as a UUID. */
+export const canonicalId = (value: string): string => uuidOf(value) ?? value.toLowerCase()
+
 /** Namespace of the ids of system assistants (API: assistants 2.4): uuid5(graph id, this). */
 export const SYSTEM_ASSISTANT_NAMESPACE = '6ba7b821-9dad-11d1-80b4-00c04fd430c8'
 

@@ -23,7 +23,16 @@ export type Json = unknown
 
 export type JsonObject = { [key: string]: Json }
 
-export type Uuid = string & tags.Format<'uuid'>
+/** In any of the spellings that `uuidOf` of ids.ts reads. */
+export type Uuid = string &
+  tags.TagBase<{
+    target: 'string'
+    kind: 'format'
+    value: 'uuid'
+    validate: `/^(?:urn:uuid:)?\\{?[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\\}?$/i.test($input)`
+    exclusive: ['format', 'pattern']
+    schema: { format: 'uuid' }
+  }>
 
 export interface Config {
   tags?: string[] | null

@@ -28,6 +28,7 @@ const REASONS: { [status: number]: string } = {
   204: 'No Content',
   207: 'Multi-Status',
   303: 'See Other',
+  307: 'Temporary Redirect',
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',

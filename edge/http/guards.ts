@@ -27,13 +27,6 @@ export function framingFault(method: string, received: Received): string | null 
   return length === -1 ? null : 'Content-Length and Transfer-Encoding together'
 }
 
-/** JSON, or a type that browsers and SDKs send in its place (API: threads-and-runs 1). */
-export function isJson(type: string): boolean {
-  if (type === '' || type === 'application/json') return true
-  const essence = type.split(';', 1)[0]!.trim().toLowerCase()
-  return essence === 'application/json' || essence === 'text/plain' || essence === ''
-}
-
 /** JSON only: a page cannot send it without a preflight (API: control-plane 2.1). */
 export const isStrictJson = (type: string): boolean => /^application\/json\s*(;|$)/i.test(type.trim())
 

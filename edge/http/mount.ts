@@ -40,6 +40,15 @@ export function routed(path: string): string {
   return CONTROL.test(inner) ? inner : path
 }
 
+/**
+ * A path that ends with one slash too many, without it. The reference is relative to the path, so that it is right behind
+ * every prefix, also behind that of a proxy.
+ */
+export function withoutSlash(path: string): { path: string; reference: string } | null {
+  const segment = /[^/]\/$/.test(path) ? path.slice(path.lastIndexOf('/', path.length - 2) + 1, -1) : ''
+  return segment === '' ? null : { path: path.slice(0, -1), reference: `../${segment}` }
+}
+
 function withoutPrefix(path: string, prefix: string): string {
   if (path === prefix) return '/'
   if (path.startsWith(prefix) && path[prefix.length] === '/') return path.slice(prefix.length)

@@ -3,7 +3,7 @@
  * part of a parameter (API: assistants 1.1), and decoded exactly once.
  */
 import { fail } from '../../schemas/errors.js'
-import { isUuid } from '../../schemas/ids.js'
+import { isUuid, uuidOf } from '../../schemas/ids.js'
 import type { Route } from '../routes.js'
 
 export interface Match {
@@ -80,6 +80,13 @@ function allowOf(methods: Map<string, Route>): string {
   return [...names, 'OPTIONS'].join(', ')
 }
 
+/** An id in a spelling that clients of other servers use; throws `invalid` for what is no UUID. */
+function spelledId(name: string, value: string): string {
+  const id = uuidOf(value)
+  if (id === null) throw fail('invalid', `${name} must be a UUID`)
+  return id
+}
+
 const IDS = new Set(['thread_id', 'run_id', 'cron_id'])
 
 /** The parameters by name; a malformed id is 422. */
@@ -90,8 +97,7 @@ export function decodeParams({ route, values }: Match): { [name: string]: string
     // The target was checked.
     const raw = values[i]!
     const value = raw.includes('%') ? decodeURIComponent(raw) : raw
-    if (IDS.has(name) && !isUuid(value)) throw fail('invalid', `${name} must be a UUID`)
-    params[name] = value
+    params[name] = IDS.has(name) && !isUuid(value) ? spelledId(name, value) : value
   }
   return params
 }

@@ -4,6 +4,7 @@
  */
 
 import { fail } from '../errors.js'
+import { canonicalId } from '../ids.js'
 import { isObject, type JsonObject } from '../json.js'
 import { cancelsByLeaving, readBoolean } from '../query.js'
 import type { AuthEvent } from './auth.js'
@@ -212,7 +213,7 @@ function of(...names: readonly string[]): (draft: Draft) => JsonObject {
 /** An id of the path wins; ids of threads, runs and crons are compared in lower case. */
 function idIn(name: string, params: Draft['params'], body: JsonObject): unknown {
   const given = Object.hasOwn(params, name) ? params[name] : body[name]
-  return typeof given === 'string' && /^(thread|run|cron)_id$/.test(name) ? given.toLowerCase() : given
+  return typeof given === 'string' && /^(thread|run|cron)_id$/.test(name) ? canonicalId(given) : given
 }
 
 function setMetadata({ metadata }: JsonObject, { body }: Draft): void {

@@ -51,6 +51,25 @@ t.test('1: null means absent for optional members; text/plain bodies; ids in cap
   t.match(await wait(id.toUpperCase(), 'echo', { input: { text: 'b' } }), { status: 200, body: { seen: 'b' } })
 })
 
+t.test('1: ids in other spellings name the same things', async t => {
+  const spellings = (id: string) => [id.toUpperCase(), id.replaceAll('-', ''), `{${id}}`, `urn:uuid:${id}`]
+  for (const [i] of spellings('').entries()) {
+    const id = randomUUID()
+    const spelled = spellings(id)[i]!
+    t.match(await ask('POST', '/threads', { thread_id: spelled }), { status: 200, body: { thread_id: id } }, spelled)
+    const path = `/threads/${encodeURIComponent(spelled)}`
+    const run = (await ask('POST', `${path}/runs`, { assistant_id: 'echo', input: { text: 'a' } })).body
+      .run_id as string
+    t.match(await ask('GET', `${path}/runs/${encodeURIComponent(spellings(run)[i]!)}/join`), { body: { seen: 'a' } })
+    t.match(await ask('POST', '/threads/search', { ids: [spelled] }), { body: [{ thread_id: id }] })
+    const [assistant] = (await ask('POST', '/assistants/search', { graph_id: 'echo' })).body as unknown as Body[]
+    const named = spellings(assistant!.assistant_id as never as string)[i]!
+    t.match(await ask('GET', `/assistants/${encodeURIComponent(named)}`), { body: { graph_id: 'echo' } })
+    t.match(await wait(null, named, { input: { text: 'b' } }), { body: { seen: 'b' } })
+    t.match(await ask('POST', '/threads/prune', { thread_ids: [spelled] }), { body: { pruned_count: 1 } })
+  }
+})
+
 t.test('1: response headers that a web page may read', async t => {
   const { headers } = await ask('POST', '/threads/search', {}, { origin: 'https://page.example' })
   const exposed = headers.get('access-control-expose-headers')?.toLowerCase().split(/, */)

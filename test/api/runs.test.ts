@@ -39,14 +39,18 @@ t.test('through the official SDK', async t => {
           context: {},
         })
         const both = { configurable: { x: 1 }, context: { y: 2 } }
+        const { context, configurable } = both
+        await t.rejects(client.assistants.create({ graphId: 'echo', config: { configurable }, context }), /HTTP 400/)
+        await t.rejects(client.assistants.update(made.assistant_id, { config: { configurable }, context }), /HTTP 400/)
+        await t.rejects(
+          client.runs.wait(null, 'echo', { config: { configurable }, context, raiseError: false }),
+          /HTTP 400.*either context or config\.configurable/,
+        )
+        const withContext = await client.assistants.create({ graphId: 'echo', config: { configurable: {} }, context })
+        t.match(withContext, { config: {}, context: { y: 2 } }, 'an empty one is none')
         t.match(
-          await client.assistants.create({
-            graphId: 'echo',
-            config: { configurable: both.configurable },
-            context: both.context,
-          }),
-          { config: { configurable: { x: 1, y: undefined } }, context: { y: 2, x: undefined } },
-          'each to its own place',
+          await client.runs.wait(null, withContext.assistant_id, { input: { text: 'a' }, config: { configurable } }),
+          { seen: 'a' },
         )
         t.same(await client.assistants.get(made.assistant_id), made)
         t.same(

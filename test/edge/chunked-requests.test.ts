@@ -50,7 +50,7 @@ t.test('every early answer to a chunked request is the last on its connection', 
   const cases: [string, string, number][] = [
     ['an unknown path', `POST /nope ${HEAD}`, 404],
     ['another method', `PUT /threads ${HEAD}`, 405],
-    ['another type', `POST /threads ${HEAD}Content-Type: text/html\r\n`, 415],
+    ['another type', `POST /v2/deployments ${HEAD}Content-Type: text/html\r\nX-Api-Key: key\r\n`, 415],
     ['no key', `POST /v2/deployments ${HEAD}Content-Type: application/json\r\n`, 401],
     ['a bad id', `POST /threads/nope/runs ${HEAD}`, 422],
     ['a foreign host', `POST /threads HTTP/1.1\r\nHost: evil.example\r\nTransfer-Encoding: chunked\r\n`, 403],

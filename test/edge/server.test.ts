@@ -193,8 +193,25 @@ t.test('content types and empty bodies', async t => {
   t.equal(await of('', ''), 200)
   t.equal(await of('', '{}'), 200)
   t.equal(await of('Content-Type: text/plain\r\n', '{}'), 200)
-  t.equal(await of('Content-Type: application/x-www-form-urlencoded\r\n', 'a=b'), 415)
+  // As `curl -d` sends it.
+  t.equal(await of('Content-Type: application/x-www-form-urlencoded\r\n', '{}'), 200)
   t.equal(await of('Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 0\r\n', ''), 200)
+  for (const type of ['application/octet-stream', 'text/html', 'application/vnd.api+json'])
+    t.equal(await of(`Content-Type: ${type}\r\n`, '{}'), 200, type)
+})
+
+t.test('a path with a slash too many leads to the one without it', async t => {
+  const to = async (method: string, path: string) => {
+    const { status, headers } = await fetch(url + path, { method, redirect: 'manual' })
+    const location = headers.get('location')
+    return [status, location === null ? null : new URL(location, url + path).href.slice(url.length)]
+  }
+  const id = '0198aaaa-0000-7000-8000-000000000001'
+  t.same(await to('GET', `/threads/${id}/`), [307, `/threads/${id}`])
+  t.same(await to('GET', `/threads/${id}/state/?subgraphs=true`), [307, `/threads/${id}/state?subgraphs=true`])
+  t.same(await to('POST', '/threads/search/'), [307, '/threads/search'])
+  t.same(await to('POST', '/assistants/a%2Fb/versions/'), [307, '/assistants/a%2Fb/versions'])
+  for (const path of ['/nothing/', `/threads/${id}//`, '/threads//search']) t.same(await to('GET', path), [404, null])
 })
 
 t.test('a GET is answered without waiting for its body', async t => {

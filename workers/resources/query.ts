@@ -1,6 +1,6 @@
 /** Query parameters of the control plane; every mistake is a problem of its parameter (API: control-plane 2.2, 6.2). */
 import { InvalidFields, type Problem } from '../../schemas/errors.js'
-import { isUuid } from '../../schemas/ids.js'
+import { canonicalId, uuidOf } from '../../schemas/ids.js'
 
 const MAX_IDS = 100
 const MAX_TEXT = 1_024
@@ -65,8 +65,9 @@ export function openQuery(text: string | undefined) {
     ids(name: string, most = MAX_IDS): string[] | null {
       const items = splitList(name)
       if (items !== null && items.length > most) report(name, `expected at most ${most} UUIDs`, 'too_long')
-      else if (items?.some(item => !isUuid(item))) report(name, 'expected UUIDs, separated by commas', 'uuid_parsing')
-      return items?.map(item => item.toLowerCase()) ?? null
+      else if (items?.some(item => uuidOf(item) === null))
+        report(name, 'expected UUIDs, separated by commas', 'uuid_parsing')
+      return items?.map(canonicalId) ?? null
     },
     done(): void {
       if (problems.length > 0) throw new InvalidFields(problems)
@@ -81,8 +82,8 @@ export function openQuery(text: string | undefined) {
 
 /** Parameters of the path that must be UUIDs, in lower case. Throws InvalidFields. */
 export function pathIds(params: { [name: string]: string } | undefined, ...names: string[]): string[] {
-  const bad = names.filter(name => !isUuid(params?.[name] ?? ''))
+  const bad = names.filter(name => uuidOf(params?.[name] ?? '') === null)
   if (bad.length > 0)
     throw new InvalidFields(bad.map(name => ({ loc: ['path', name], msg: 'expected a UUID', type: 'uuid_parsing' })))
-  return names.map(name => params![name]!.toLowerCase())
+  return names.map(name => canonicalId(params![name]!))
 }

@@ -1,21 +1,24 @@
 /** Creating an assistant (API: assistants-crons-store 2.2). */
+
 import { v7 } from 'uuid'
 import type { AssistantCreate } from '../../../schemas/assistants.js'
 import { fail } from '../../../schemas/errors.js'
+import { canonicalId } from '../../../schemas/ids.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import type { AssistantRow } from '../../../store/rows/assistants.js'
 import { type Access, sees } from '../access.js'
 import type { Deps } from '../context.js'
 import { checkGraph, newAssistant } from '../rows/assistant.js'
-import { checkConfig, checkTemplate, metadataText } from '../rows/limits.js'
+import { checkConfig, checkContext, checkTemplate, metadataText } from '../rows/limits.js'
 
 /** The new assistant, or with `if_exists=do_nothing` the stored one, unchanged. Throws `not_found` and `conflict`. */
 export async function createAssistant({ store }: Deps, access: Access, body: AssistantCreate): Promise<AssistantRow> {
   const { app } = access
+  checkContext(body)
   await checkGraph(store, app, body.graph_id)
   const row = newAssistant({
     app,
-    assistant_id: (body.assistant_id ?? v7()).toLowerCase(),
+    assistant_id: canonicalId(body.assistant_id ?? v7()),
     graph_id: body.graph_id,
     name: body.name ?? 'Untitled',
     description: body.description ?? null,

@@ -17,7 +17,7 @@ import {
   validateVersionSearch,
 } from '../../../schemas/assistants.js'
 import { fail } from '../../../schemas/errors.js'
-import { isUuid, token } from '../../../schemas/ids.js'
+import { token, uuidOf } from '../../../schemas/ids.js'
 import { readBoolean } from '../../../schemas/query.js'
 import { accessOf } from '../access.js'
 import { appOf } from '../apps.js'
@@ -79,7 +79,7 @@ export const assistants = (deps: Deps) => {
     ui: bytesHandler(async (_, context) => {
       const given = context.head.params?.assistant_id ?? ''
       // The files are public, so the name of a graph stands for itself.
-      return interfaceOf(context, isUuid(given) ? (await named(context, 'read')).graph_id : given)
+      return interfaceOf(context, uuidOf(given) !== null ? (await named(context, 'read')).graph_id : given)
     }),
     ui_file: bytesHandler(async (_, context) => interfaceOf(context, context.head.params?.graph_id ?? '')),
     subgraphs: bytesHandler(async (_, context) =>

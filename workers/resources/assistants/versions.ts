@@ -16,7 +16,7 @@ import { type Access, sees } from '../access.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { checkGraph, versionOf } from '../rows/assistant.js'
-import { checkConfig, checkTemplate, metadataText } from '../rows/limits.js'
+import { checkConfig, checkContext, checkTemplate, metadataText } from '../rows/limits.js'
 import { pages } from '../rows/pages.js'
 import { withoutReserved } from './create.js'
 
@@ -27,6 +27,7 @@ const PAGE = 200
 export async function patchAssistant(deps: Deps, found: AssistantRow, body: AssistantPatch): Promise<AssistantRow> {
   const { store } = deps
   const { app, assistant_id } = found
+  checkContext(body)
   if (body.graph_id) await checkGraph(store, app, body.graph_id)
   return changed(deps, found, async row => {
     const [newest] = await store.assistants.versions(app, assistant_id, 1)

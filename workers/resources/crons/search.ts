@@ -1,7 +1,9 @@
 /** Searching and counting crons (API: assistants-crons-store 3.2). */
+
 import type { Reply } from '../../../bus/serve.js'
 import { containsAll } from '../../../schemas/contains.js'
 import type { Cron, CronCount, CronSearch } from '../../../schemas/crons.js'
+import { canonicalId } from '../../../schemas/ids.js'
 import { time } from '../../../schemas/json.js'
 import type { Store } from '../../../store/port.js'
 import type { RecordSort } from '../../../store/rows/records.js'
@@ -68,7 +70,7 @@ async function* findMatching(
   if (enabled != null) keys.push(enabledKey(enabled))
   const isContained = containsAll(metadata)
   const pause = openPause()
-  const parent = thread_id ? { parent: thread_id.toLowerCase() } : {}
+  const parent = thread_id ? { parent: canonicalId(thread_id) } : {}
   for await (const row of each(store, { kind: CRON, app, keys, sort, order, ...parent })) {
     await pause()
     const cron = cronOf(row)

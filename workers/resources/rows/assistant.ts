@@ -1,7 +1,7 @@
 /** Assistants as they are first written and found (API: assistants-crons-store 2). */
 import { v5 } from 'uuid'
 import { fail, type WeftError } from '../../../schemas/errors.js'
-import { isUuid, SYSTEM_ASSISTANT_NAMESPACE } from '../../../schemas/ids.js'
+import { SYSTEM_ASSISTANT_NAMESPACE, uuidOf } from '../../../schemas/ids.js'
 import type { Store } from '../../../store/port.js'
 import type { AssistantRow, AssistantVersionRow } from '../../../store/rows/assistants.js'
 import { type Access, sees } from '../access.js'
@@ -50,8 +50,9 @@ const isSystem = ({ metadata }: AssistantRow): boolean =>
   (JSON.parse(metadata) as { created_by?: unknown }).created_by === 'system'
 
 async function findAny(store: Store, app: string, given: string): Promise<AssistantRow | null> {
-  if (isUuid(given)) {
-    const row = await store.assistants.get(app, given.toLowerCase())
+  const id = uuidOf(given)
+  if (id !== null) {
+    const row = await store.assistants.get(app, id)
     if (row !== null) return row
   }
   return store.assistants.get(app, systemAssistantId(given))
@@ -61,7 +62,7 @@ async function findAny(store: Store, app: string, given: string): Promise<Assist
 export async function pathAssistant(store: Store, access: Access, given: string): Promise<AssistantRow> {
   const row = await findAssistant(store, access, given)
   if (row !== null) return row
-  if (!isUuid(given) && (await store.records.get(GRAPH, graphRecordId(access.app, given))) === null)
+  if (uuidOf(given) === null && (await store.records.get(GRAPH, graphRecordId(access.app, given))) === null)
     throw fail('invalid', `assistant_id: expected a uuid or the id of a graph, got "${given}"`)
   throw fail('not_found', `Assistant with ID ${given} not found`)
 }

@@ -1,5 +1,6 @@
-/** Sizes of what clients store with an assistant, a cron, a thread or a run. */
+/** Limits of what clients store with an assistant, a cron, a thread or a run. */
 import { fail } from '../../../schemas/errors.js'
+import { isObject, type JsonObject } from '../../../schemas/json.js'
 import type { RunCreate } from '../../../schemas/runs.js'
 
 /** Metadata of a row, as JSON text. It is read whole by every search. */
@@ -51,3 +52,20 @@ export function checkTemplate(what: 'assistant' | 'cron', ...parts: readonly str
   if (size > MAX_TEMPLATE)
     throw fail('invalid', `expected at most ${MAX_TEMPLATE} characters of JSON for the ${what}, got ${size}`)
 }
+
+/**
+ * Throws bad_request for a body with both a context and `config.configurable`: each is passed to graphs under both names, so
+ * that one would hide the other.
+ */
+export function checkContext({
+  config,
+  context,
+}: {
+  config?: { configurable?: JsonObject | null } | null
+  context?: unknown
+}): void {
+  if (isGiven(context) && isGiven(config?.configurable))
+    throw fail('bad_request', 'Give either context or config.configurable, not both; context is the newer one')
+}
+
+const isGiven = (value: unknown): boolean => isObject(value) && Object.keys(value).length > 0

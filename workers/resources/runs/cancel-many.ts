@@ -1,6 +1,8 @@
 /** POST /runs/cancel (API: threads-and-runs 11): the named runs of a thread, or all of a status. */
+
 import type { Context, Reply } from '../../../bus/serve.js'
 import { fail } from '../../../schemas/errors.js'
+import { canonicalId } from '../../../schemas/ids.js'
 import { isTerminal, type RunsCancel } from '../../../schemas/runs.js'
 import type { RunSummary } from '../../../store/rows/runs.js'
 import { type Access, accessOf, seesThread, visibleThreads } from '../access.js'
@@ -49,14 +51,13 @@ async function cancelNamed(
   run_ids: readonly string[],
   action: Action,
 ): Promise<number> {
-  if (!(await seesThread(deps.store, access, thread_id.toLowerCase()))) return 0
+  const thread = canonicalId(thread_id)
+  if (!(await seesThread(deps.store, access, thread))) return 0
   let selected = 0
-  const ids = [...new Set(run_ids.map(id => id.toLowerCase()))]
+  const ids = [...new Set(run_ids.map(canonicalId))]
   for (let at = 0; at < ids.length; at += AT_ONCE) {
     const rows = await deps.store.runs.summary(ids.slice(at, at + AT_ONCE))
-    const mine = rows.filter(
-      row => row.app === access.app && row.thread_id === thread_id.toLowerCase() && row.status !== 'accepting',
-    )
+    const mine = rows.filter(row => row.app === access.app && row.thread_id === thread && row.status !== 'accepting')
     selected += mine.length
     await cancelEach(
       deps,

@@ -13,7 +13,7 @@ import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { findRunnable, noAssistant } from '../rows/assistant.js'
 import { requireCheckpoint } from '../rows/checkpoint.js'
-import { checkConfig, metadataText } from '../rows/limits.js'
+import { checkConfig, checkContext, metadataText } from '../rows/limits.js'
 import { kwargsOf, userOf, withoutAuth } from './payload.js'
 import { webhookOf } from './webhook-check.js'
 
@@ -58,6 +58,8 @@ export function targetOf(head: CallHead): Target {
 export async function prepare(deps: Deps, body: RunCreate, target: Target): Promise<RunRow> {
   const { app, brings } = target
   checkConfig(body)
+  // A cron may have both: its runs would fail where nobody sees it.
+  if (target.access !== undefined) checkContext(body)
   const access = target.access?.assistants ?? wholeApp(app)
   const assistant = await findRunnable(deps.store, access, body.assistant_id)
   if (assistant === null) throw await noAssistant(deps.store, app, body.assistant_id)

@@ -3,6 +3,7 @@
  * the blobs that no marked one refers to, are removed.
  */
 
+import { canonicalId } from '../../../schemas/ids.js'
 import { isObject } from '../../../schemas/json.js'
 import type { ThreadPrune } from '../../../schemas/threads.js'
 import type { Store } from '../../../store/port.js'
@@ -25,7 +26,7 @@ const WIDE = 8
 
 /** The number of threads that were removed or pruned. Unknown and invisible ids are skipped. */
 export async function prune(deps: Deps, access: Access, { thread_ids, strategy }: ThreadPrune): Promise<number> {
-  const ids = [...new Set(thread_ids.map(id => id.toLowerCase()))]
+  const ids = [...new Set(thread_ids.map(canonicalId))]
   let pruned = 0
   await forEachThread(ids, async id => {
     const row = await deps.store.threads.get(access.app, id)

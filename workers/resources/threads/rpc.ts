@@ -1,8 +1,10 @@
 /** Threads and their state (API: threads-and-runs 5, 6). */
+
 import { v7 } from 'uuid'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import { keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
+import { canonicalId } from '../../../schemas/ids.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { readNames } from '../../../schemas/query.js'
 import {
@@ -86,7 +88,7 @@ async function create(deps: Deps, access: Access, body: ThreadCreate) {
   const ttl = readTtl(body.ttl) ?? (await deps.ttls.of(app))
   const row = newThread({
     app,
-    thread_id: (body.thread_id ?? v7()).toLowerCase(),
+    thread_id: canonicalId(body.thread_id ?? v7()),
     metadata: metadataText(metadata),
     ttl,
   })

@@ -6,6 +6,7 @@
 import { parseLarge } from '../../../bus/decode.js'
 import { containsAll, keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
+import { canonicalId } from '../../../schemas/ids.js'
 import { type Path, readPaths, valueAt } from '../../../schemas/paths.js'
 import type { ThreadField, ThreadFilter, ThreadSearch } from '../../../schemas/threads.js'
 import type { StateRow, ThreadQuery, ThreadRow } from '../../../store/rows/threads.js'
@@ -99,7 +100,7 @@ async function* findMatching(
   order: Pick<ThreadQuery, 'sort' | 'order' | 'limit' | 'skip'>,
 ): AsyncGenerator<Found[]> {
   const query: ThreadQuery = { app: access.app, ...order }
-  if (ids?.length) query.ids = ids.map(id => id.toLowerCase())
+  if (ids?.length) query.ids = ids.map(canonicalId)
   if (status) query.status = status
   const keys = isEmpty(metadata) ? access.keys : [...keysOf(metadata), ...access.keys]
   if (keys.length > 0) query.keys = keys
