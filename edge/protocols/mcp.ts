@@ -149,17 +149,16 @@ function toolServer(
       const all = [...toolNames(await assistantsOf(edge, exchange, signal))]
       const page = all.slice(from, from + PAGE)
       const tools = await Promise.all(
-        page.map(async ([name, { assistant_id, name: title, description }]) => ({
-          name,
-          title,
-          description: description ?? `The assistant ${title}`,
-          inputSchema: toolSchema(
-            (await ask(edge, exchange, { path: `/assistants/${assistant_id}/schemas` }, signal)).input_schema,
-          ),
-        })),
+        page.map(async ([name, { assistant_id, name: title, description }]) => {
+          const input_schema = await inputSchemaOf(edge, exchange, assistant_id, signal)
+          if (input_schema === null) return []
+          return [
+            { name, title, description: description ?? `The assistant ${title}`, inputSchema: toolSchema(input_schema) },
+          ]
+        }),
       )
       const next = from + PAGE
-      return { tools, ...(next < all.length ? { nextCursor: `${next}` } : {}) }
+      return { tools: tools.flat(), ...(next < all.length ? { nextCursor: `${next}` } : {}) }
     }),
   )
   server.setRequestHandler(
@@ -173,6 +172,27 @@ function toolServer(
     }),
   )
   return server
+}
+
+/** What the API answers for an assistant that was deleted meanwhile, and for a graph whose code fails. */
+const CANNOT_BE_CALLED: readonly number[] = [ERRORS.not_found.status, ERRORS.internal.status]
+
+/** Null for an assistant that cannot be called now: the others are tools nevertheless. */
+async function inputSchemaOf(edge: Edge, exchange: Exchange, assistant_id: string, signal: AbortSignal) {
+  const call = { method: 'GET' as const, path: `/assistants/${assistant_id}/schemas` }
+  let broken = false
+  const found = askApi<JsonObject>({ edge, exchange, signal }, call, (status, detail) => {
+    broken = CANNOT_BE_CALLED.includes(status)
+    if (broken) edge.link.log.warn({ assistant_id, why: detail }, 'an assistant is no tool of MCP: it has no schema')
+    return refusal(status, detail)
+  })
+  return found.then(
+    ({ input_schema }) => input_schema ?? {},
+    error => {
+      if (broken) return null
+      throw error
+    },
+  )
 }
 
 /** The result of a tool: the output of the run, or the message of its failure. */
@@ -212,10 +232,11 @@ function ask(
   signal: AbortSignal,
 ): Promise<JsonObject> {
   const call = body === undefined ? { method: 'GET' as const, path } : { method: 'POST' as const, path, body }
-  return askApi({ edge, exchange, signal }, call, (status, detail) =>
-    fail(status === ERRORS.invalid.status || status === 400 ? 'invalid' : 'internal', detail),
-  )
+  return askApi({ edge, exchange, signal }, call, refusal)
 }
+
+const refusal = (status: number, detail: string): WeftError =>
+  fail(status === ERRORS.invalid.status || status === 400 ? 'invalid' : 'internal', detail)
 
 function offsetOf(cursor: string | undefined): number {
   if (cursor === undefined) return 0

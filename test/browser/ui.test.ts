@@ -48,7 +48,7 @@ t.test('a component is bundled, loaded and works with the React of the page', as
   writeFileSync(join(folder, 'broken.tsx'), 'import "./none"')
   writeFileSync(join(folder, 'graph.mjs'), GRAPH)
   const graphs = Object.fromEntries(['agent', 'broken', 'plain'].map(name => [name, './graph.mjs:graph']))
-  const ui = { agent: './ui.tsx', broken: './broken.tsx' }
+  const ui = { agent: './ui.tsx', 'agent-alias': './ui.tsx', broken: './broken.tsx' }
   writeFileSync(join(folder, 'langgraph.json'), JSON.stringify({ graphs, ui }))
   const nodePaths = [join(root, 'node_modules')]
   const { outputFiles } = await build({
@@ -111,6 +111,10 @@ t.test('a component is bundled, loaded and works with the React of the page', as
   for (const { headers } of [elements, file])
     t.match(headers.get('content-security-policy'), /sandbox$/, 'opened as a page it runs nothing')
   t.equal((await ask('agent', {})).status, 422)
+  const alias = await (await ask('agent-alias', { name: 'weather' })).text()
+  t.match(alias, /\/ui\/agent-alias\//, 'a name that is no graph')
+  t.equal((await fetch(`${api}${/src="[^"]*?(\/ui\/[^"]+)"/.exec(alias)![1]}`)).status, 200)
+  t.same(await (await ask('nobody', { name: 'x' })).json(), { detail: 'There is no user interface for "nobody"' })
   const broken = await ask('broken', { name: 'x' })
   t.equal(broken.status, 500)
   t.match(cluster.output(), /The user interface of \\?"broken\\?" could not be bundled/)

@@ -41,6 +41,8 @@ export interface Apps {
   resolve(head: CallHead): CallHead | Promise<CallHead>
   /** The pool of new runs of the graph; null when the application has no such graph. */
   poolOf(app: string, graph_id: string): Promise<string | null>
+  /** A pool whose graph workers have the files of the application; null when it is not served. */
+  anyPool(app: string): Promise<string | null>
   /** Whether the application has the graph, as far as it is known here. */
   serves(app: string, graph_id: string): Promise<boolean>
   /** The pool that executes a run that was accepted for `pool`: that of the revision that is active now. */
@@ -154,6 +156,11 @@ export function openApps(find: FindServed): Apps {
         )
       const served = await findCached(app, { id: app })
       return served?.graphs.includes(graph_id) ? served.pool : null
+    },
+    async anyPool(app) {
+      const [pool] = announced.get(app)?.values() ?? []
+      if (pool !== undefined || app === BUILT_IN_APP) return pool ?? null
+      return (await findCached(app, { id: app }))?.pool ?? null
     },
     async serves(app, graph_id) {
       const pool = announced.get(app)?.get(graph_id)

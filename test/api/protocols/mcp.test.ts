@@ -203,3 +203,14 @@ t.test('members elsewhere have a limit of their own: the library walks them', as
   }))
     t.match(await post(text), { status: 400, body: { error: { code: -32600, message } } }, name)
 })
+
+t.test('an assistant whose graph fails is no tool, and the others are', async t => {
+  await made('bob', 'first')
+  await made('bob', 'broken', { graph_id: 'breaks' })
+  await made('bob', 'last')
+  const { tools } = await (await connect(t, 'bob')).listTools()
+  t.same(
+    tools.map(({ name }) => name),
+    ['of_bob', 'first', 'last'],
+  )
+})

@@ -221,6 +221,11 @@ export const asksOddly = new StateGraph(Annotation.Root({ value: Annotation(), a
   .addEdge('keep', 'ask')
   .compile()
 
+/** A factory that fails. */
+export const breaks = () => {
+  throw new Error('the factory failed')
+}
+
 /** Sends one task for each item. */
 export const fan = new StateGraph(Annotation.Root({ items: Annotation(), done: Annotation(list()) }))
   .addNode('work', ({ item }) => ({ done: [item] }))

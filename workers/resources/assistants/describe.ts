@@ -36,7 +36,10 @@ export async function describe(
   return { body }
 }
 
-/** The bundle of the user interface of a graph: packed UiHead and the files. Throws not_found when there is none. */
+/**
+ * The bundle of a user interface: packed UiHead and the files. Most have the name of a graph, but any name of `ui` is served.
+ * Throws not_found when there is none.
+ */
 export async function userInterface(deps: Deps, app: string, graph_id: string): Promise<Reply> {
   const key = JSON.stringify(['ui', graph_id])
   const body = await deps.descriptions.get(app, deps.apps.generation(app), key, () =>

@@ -22,7 +22,7 @@ import { readBoolean } from '../../../schemas/query.js'
 import { accessOf } from '../access.js'
 import { appOf } from '../apps.js'
 import type { Deps } from '../context.js'
-import { checkGraph, pathAssistant } from '../rows/assistant.js'
+import { pathAssistant } from '../rows/assistant.js'
 import { assistantText, versionText } from '../rows/text.js'
 import { createAssistant } from './create.js'
 import { describe, drawingIn, subgraphsIn, userInterface } from './describe.js'
@@ -33,10 +33,7 @@ import { patchAssistant, searchVersions, setLatest } from './versions.js'
 export const assistants = (deps: Deps) => {
   const named = ({ head }: Context, action: 'read' | 'update' | 'delete') =>
     pathAssistant(deps.store, accessOf(head, `assistants:${action}`), head.params?.assistant_id ?? '')
-  const interfaceOf = async ({ head }: Context, graph_id: string) => {
-    await checkGraph(deps.store, appOf(head), graph_id)
-    return userInterface(deps, appOf(head), graph_id)
-  }
+  const interfaceOf = ({ head }: Context, name: string) => userInterface(deps, appOf(head), name)
   return {
     create: jsonHandler<AssistantCreate>(validateAssistantCreate, async (body, { head }) => ({
       body: assistantText(await createAssistant(deps, accessOf(head, 'assistants:create'), body)),

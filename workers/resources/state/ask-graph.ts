@@ -42,7 +42,9 @@ export async function askHost(
   { app, thread_id, graph_id, config = {}, timeout = CALL_MS }: Asked,
   question: Question,
 ): Promise<Uint8Array> {
-  const pool = await apps.poolOf(app, graph_id)
+  // A user interface may have a name that is no graph.
+  const isAlias = question.verb === 'ui' && !(await apps.serves(app, graph_id))
+  const pool = await (isAlias ? apps.anyPool(app) : apps.poolOf(app, graph_id))
   if (pool === null) throw fail('unavailable', `Nobody serves the graph "${graph_id}" at the moment`)
   const body = Buffer.from(JSON.stringify({ ...question, graph_id, thread_id, config }))
   const until = performance.now() + timeout
