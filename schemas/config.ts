@@ -40,6 +40,7 @@ export const SETTINGS = {
     'built-in',
     'Name of the application that a graph worker serves; an application other than `built-in` is served below `/deployments/<name>`.',
   ),
+  dev: internal('WEFT_DEV', false, 'Graph workers serve an application of which no graph could be loaded.'),
   pool: setting('WEFT_POOL', 'default', 'Pool of a graph worker: the work queue that it takes runs from.'),
   revision: internal(
     'WEFT_REVISION',

@@ -40,6 +40,8 @@ interface Start extends Required<StartFlags> {
   nats: NatsProcess | null
   roles: ManagedProcess | null
   app: Description | null
+  /** The interpreter of the application; null when it has no Python. */
+  python: string | null
   port: number
   graphs: GraphReport[]
   /** Ends the watch of files. */
@@ -69,6 +71,7 @@ export async function start(config: Config, { json = false, dev = false }: Start
     nats: null,
     roles: null,
     app: null,
+    python: null,
     port: config.port,
     graphs: [],
     end: async () => {},
@@ -126,7 +129,8 @@ async function checkAddress({ config: { host, port, insecure, require_keys }, ap
 }
 
 /** Packages may take minutes to install, so their environment is made here, where the person reads the progress. */
-async function preparePython({ app, config, say }: Start): Promise<void> {
+async function preparePython(run: Start): Promise<void> {
+  const { app, config, say } = run
   if (!usesPython(app!)) return
   const [{ findPython }, { findHostUser }] = await Promise.all([
     import('../../workers/child/python.js'),
@@ -151,6 +155,7 @@ async function preparePython({ app, config, say }: Start): Promise<void> {
   const { file, python, library } = await found.catch(error => {
     throw new UserError((error as Error).message)
   })
+  run.python = file
   say(`Python ${python} with langgraph ${library} (${file})`)
 }
 
@@ -192,7 +197,7 @@ async function startRoles(run: Start): Promise<void> {
         },
       )
       const instance = randomUUID()
-      child.send({ config: { ...config, port: run.port }, instance, ended } satisfies Launch)
+      child.send({ config: { ...config, port: run.port, dev }, instance, ended } satisfies Launch)
       child.once('exit', () => void ended.push(instance))
       run.nats?.outlive(child.pid!)
       return child
@@ -224,12 +229,26 @@ async function watch(run: Start): Promise<void> {
   const { config, app, dev, say, roles } = run
   if (!dev) return
   const { watchFolder } = await import('./watch.js')
-  const watched = watchFolder(app!.folder, config.data, async file => {
+  const { syntaxFault } = await import('./syntax.js')
+  let broken: string[] = []
+  const watched = watchFolder(app!.folder, config.data, async files => {
     const since = performance.now()
-    say(`${file} has changed`)
+    say(`${files.join(', ')} ${files.length === 1 ? 'has' : 'have'} changed`)
+    const faults = new Map<string, string>()
+    for (const file of new Set([...broken, ...files])) {
+      const fault = await syntaxFault(join(app!.folder, file), run.python)
+      if (fault !== null) faults.set(file, fault)
+    }
+    broken = [...faults.keys()]
+    try {
+      const changed = describeApplication(config.app)
+      if (faults.size > 0) throw new UserError([...faults.values()].join('; '))
+      run.app = changed
+    } catch (error) {
+      return say(`${(error as Error).message}; the version before goes on serving, waiting for a change`)
+    }
     await roles!.stop(config.stop_ms + 2_000)
     try {
-      run.app = describeApplication(config.app)
       await roles!.start()
       const failed = run.graphs.flatMap(({ graph_id, error }) => (error === null ? [] : [`${graph_id}: ${error}`]))
       say(

@@ -9,25 +9,25 @@ const IGNORED = /^(node_modules|__pycache__|venv|\..*)$/
 const PAUSE_MS = 100
 
 /**
- * Calls `onChange` with a path relative to the folder, one call at a time: changes during a call are one further call.
+ * Calls `onChange` with paths relative to the folder, one call at a time: changes during a call are one further call.
  * `data`: the data folder, which may be below. `ready`: changes are seen from then on.
  */
 export function watchFolder(
   folder: string,
   data: string,
-  onChange: (file: string) => Promise<void>,
+  onChange: (files: string[]) => Promise<void>,
 ): { ready: Promise<void>; close(): Promise<void> } {
   const own = resolve(data)
-  let changed: string | null = null
+  const changed = new Set<string>()
   let timer: NodeJS.Timeout | undefined
   let isBusy = false
   async function report(): Promise<void> {
     if (isBusy) return
     isBusy = true
-    while (changed !== null) {
-      const file = changed
-      changed = null
-      await onChange(file)
+    while (changed.size > 0) {
+      const files = [...changed]
+      changed.clear()
+      await onChange(files)
     }
     isBusy = false
   }
@@ -42,7 +42,7 @@ export function watchFolder(
   })
   watcher.on('all', (_, path) => {
     if (!SOURCE.test(basename(path))) return
-    changed = relative(folder, path)
+    changed.add(relative(folder, path))
     clearTimeout(timer)
     timer = setTimeout(report, PAUSE_MS)
   })

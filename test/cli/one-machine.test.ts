@@ -72,7 +72,13 @@ t.test('weft dev serves changed files and keeps threads; a backup is made meanwh
   })
 
   writeFileSync(join(folder, 'small.ts'), 'export const graph = (')
-  at = await says(/waiting for a change/, at)
+  at = await says(/small\.ts:1: .*; the version before goes on serving, waiting for a change/, at)
+  t.match(await answer(), { says: 'second' }, 'a file that cannot be parsed replaces nothing')
+  writeFileSync(join(folder, 'other.ts'), 'export const one = 1')
+  at = await says(/other\.ts has changed[\s\S]*small\.ts:1: .*; the version before goes on serving/, at)
+  writeFileSync(join(folder, 'small.ts'), 'export const graph = nothing')
+  at = await says(/reloaded in \d+ ms; not loaded: small: .*nothing is not defined/, at)
+  t.equal((await fetch(`${url}/ok`)).status, 200, 'a file that fails leaves a server')
   writeFileSync(join(folder, 'small.ts'), graph('third'))
   await says(/reloaded in/, at)
   t.match(await answer(), { says: 'third' })
@@ -89,7 +95,7 @@ t.test('a backup is restored, beside or over a store', async t => {
     return runs.length
   }
   t.equal(await runsIn(fresh), 2, 'as it was when the copy was made')
-  t.equal(await runsIn(data), 3)
+  t.equal(await runsIn(data), 4)
   t.match(await weft('restore', join(folder, 'copy'), '--data', data, '--force'), {
     code: 0,
     stdout: /the store before is in/,
@@ -97,7 +103,7 @@ t.test('a backup is restored, beside or over a store', async t => {
   t.equal(await runsIn(data), 2)
   const [aside = ''] = readdirSync(data).filter(name => name.startsWith('replaced-'))
   t.ok(existsSync(join(data, aside, 'nats')), 'streams of later runs do not stay')
-  t.equal(await runsIn(join(data, aside)), 3)
+  t.equal(await runsIn(join(data, aside)), 4)
 
   truncateSync(join(folder, 'copy/weft.db'), 40_000)
   const damaged = await weft('restore', join(folder, 'copy'), '--data', join(folder, 'other'))
