@@ -46,6 +46,10 @@ try {
   const program = makeProgram()
   program.hook('preAction', (_, command) => endOnSignals(command))
   if (process.argv[2] === 'complete') (await import('./commands/complete.js')).addCompletion(program)
+  const [, , first, topic = ''] = process.argv
+  // The library prints the help of all commands and does not say why.
+  if (first === 'help' && topic !== '' && !topic.startsWith('-') && !program.commands.some(one => one.name() === topic))
+    throw new UserError(`unknown command '${topic}'; see \`weft help\``, 2)
   if (process.argv.length === 2) program.outputHelp()
   else await program.parseAsync()
 } catch (error) {

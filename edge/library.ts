@@ -1,10 +1,10 @@
 /**
- * The LangGraph version of the built-in application, for `/info`: asked at the start and after a reconnect, and taken
+ * The LangGraph versions of the built-in application, for `/info`: asked at the start and after a reconnect, and taken
  * from announcements of graph workers in between. `/info` answers at once and needs no worker.
  */
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
-import { validateAnnounced } from '../schemas/announcements.js'
+import { type Libraries, validateAnnounced } from '../schemas/announcements.js'
 import { validateAppInfo } from '../schemas/calls.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
 import { event, rpc } from '../schemas/subjects.js'
@@ -14,24 +14,24 @@ const PAUSE_MS = 2_000
 
 export interface Library {
   /** Null until it is known. */
-  version(): string | null
+  versions(): Libraries | null
   close(): void
 }
 
 export function openLibrary(link: Link, caller: Caller): Library {
   const closing = new AbortController()
-  let version: string | null = null
+  let versions: Libraries | null = null
 
   const announced = link.subscribe(event('graphs', 'announced'), ({ data }) => {
     const parsed = validateAnnounced(JSON.parse(decoder.decode(data)))
-    if (parsed.success && parsed.data.app === BUILT_IN_APP) version = parsed.data.library ?? version
+    if (parsed.success && parsed.data.app === BUILT_IN_APP) versions = parsed.data.libraries ?? versions
   })
 
   async function ask(): Promise<void> {
     const options = { pause: PAUSE_MS, signal: closing.signal }
     const { body } = await caller.askUntilAnswered(rpc('system', 'info'), { request_id: 'info' }, undefined, options)
     const parsed = validateAppInfo(JSON.parse(decoder.decode(body)))
-    if (parsed.success) version = parsed.data.langgraph_version ?? version
+    if (parsed.success) versions = parsed.data.libraries ?? versions
   }
   const refresh = () =>
     void ask().catch(error => {
@@ -41,7 +41,7 @@ export function openLibrary(link: Link, caller: Caller): Library {
   const stopListening = link.onReconnect(refresh)
 
   return {
-    version: () => version,
+    versions: () => versions,
     close() {
       closing.abort()
       stopListening()

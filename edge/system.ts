@@ -1,18 +1,27 @@
 /** Health and version of this server (API: assistants 5). Never needs credentials. */
+import type { Libraries } from '../schemas/announcements.js'
 import type { RouteGroup } from '../schemas/application.js'
 import { validateAppInfo } from '../schemas/calls.js'
-import { isTrue } from '../schemas/query.js'
+import { readBoolean } from '../schemas/query.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Edge } from './context.js'
 import type { Exchange } from './http/exchange.js'
+import { consoleAddress } from './pages/console.js'
 import { ask, notReady } from './readiness.js'
 
 const decoder = new TextDecoder()
 const OK = '{"ok":true}'
 const CHECK_MS = 5_000
 
-export const root = (edge: Edge, exchange: Exchange): void | Promise<void> =>
-  exchange.mount === null ? exchange.reply(200, OK) : check(edge, exchange, () => exchange.reply(200, OK))
+/** A browser is led to the console, where it is served. */
+export function root(edge: Edge, exchange: Exchange): void | Promise<void> {
+  if (exchange.mount !== null) return check(edge, exchange, () => exchange.reply(200, OK))
+  const address = exchange.received.accept.includes('text/html') ? consoleAddress(edge) : null
+  if (address === null) return exchange.reply(200, OK, VARIES)
+  exchange.reply(303, null, { ...VARIES, Location: address })
+}
+
+const VARIES = { Vary: 'Accept' }
 
 /**
  * 200 while the edge runs; with check_db=1 only while the store answers, unless the application switched off `meta`.
@@ -20,9 +29,9 @@ export const root = (edge: Edge, exchange: Exchange): void | Promise<void> =>
  */
 export function ok(edge: Edge, exchange: Exchange): void | Promise<void> {
   const mayCheck = !edge.application?.http.disabled.includes('meta')
-  const asks = exchange.mount !== null || (mayCheck && isTrue(new URLSearchParams(exchange.query).get('check_db')))
+  const asks = readBoolean(new URLSearchParams(exchange.query), 'check_db') && mayCheck
   const good = () => exchange.reply(200, OK)
-  return asks ? check(edge, exchange, good) : good()
+  return asks || exchange.mount !== null ? check(edge, exchange, good) : good()
 }
 
 /** 503 until broker, store and a worker answer. */
@@ -32,10 +41,10 @@ export async function ready(edge: Edge, exchange: Exchange): Promise<void> {
   else exchange.error(fault.status, fault.detail)
 }
 
-/** The LangGraph version is that of the application; Weft's own while no graph worker has announced it. */
+/** The LangGraph versions are those of the application; Weft's own while no graph worker has announced them. */
 export function info(edge: Edge, exchange: Exchange): void | Promise<void> {
   if (exchange.mount === null)
-    return exchange.reply(200, infoText(edge, edge.library.version(), edge.application?.http.disabled))
+    return exchange.reply(200, infoText(edge, edge.library.versions(), edge.application?.http.disabled))
   return deploymentInfo(edge, exchange)
 }
 
@@ -43,21 +52,35 @@ async function deploymentInfo(edge: Edge, exchange: Exchange): Promise<void> {
   const asked = await ask(edge, exchange.callHead(), rpc('system', 'info'), CHECK_MS)
   if ('detail' in asked) return exchange.error(asked.status, asked.detail)
   const parsed = validateAppInfo(JSON.parse(decoder.decode(asked.body)))
-  const { langgraph_version, http } = parsed.success ? parsed.data : { langgraph_version: null, http: null }
-  exchange.reply(200, infoText(edge, langgraph_version, http?.disabled))
+  const { libraries, http } = parsed.success ? parsed.data : { libraries: null, http: null }
+  exchange.reply(200, infoText(edge, libraries, http?.disabled))
 }
 
 /** The flags say what is served: a group that the application has switched off is not. */
-function infoText({ versions }: Edge, library: string | null, disabled: readonly RouteGroup[] = []): string {
+function infoText({ versions }: Edge, libraries: Libraries | null, disabled: readonly RouteGroup[] = []): string {
   const serves = (...groups: RouteGroup[]) => !groups.some(group => disabled.includes(group))
   const flags = { assistants: serves('assistants'), crons: serves('runs', 'crons'), langsmith: false }
   return JSON.stringify({
     version: versions.weft,
-    langgraph_js_version: library ?? versions.langgraph,
-    context: 'js',
+    ...librariesText(libraries ?? { javascript: versions.langgraph }),
     flags,
+    host: SELF_HOSTED,
     metadata: {},
   })
+}
+
+/** Clients read from these members in which language the graphs are. */
+const librariesText = ({ javascript, python }: Libraries) => ({
+  ...(javascript === undefined ? {} : { langgraph_js_version: javascript, context: 'js' }),
+  ...(python === undefined ? {} : { langgraph_py_version: python }),
+})
+
+const SELF_HOSTED = {
+  kind: 'self-hosted',
+  project_id: null,
+  host_revision_id: null,
+  revision_id: null,
+  tenant_id: null,
 }
 
 /** Answers `good` when the store answers and knows the deployment; a deployment that does not serve says why. */

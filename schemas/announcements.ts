@@ -14,8 +14,7 @@ export interface Registration {
   revision?: string
   pool: string
   graphs: GraphAnnounced[] & tags.MaxItems<1000>
-  /** The version of `@langchain/langgraph` that executes them. */
-  library?: LibraryVersion
+  libraries?: Libraries
   /** Graphs of the application that could not be loaded, with the sentence why. */
   failed?: { graph_id: string; error: string }[] & tags.MaxItems<1000>
   /** It brings its own `auth`: calls of clients must have passed it. */
@@ -43,6 +42,12 @@ export interface GraphAnnounced {
   context?: JsonObject
 }
 
+/** The versions of LangGraph that execute the graphs, by their language. */
+export interface Libraries {
+  javascript?: LibraryVersion
+  python?: LibraryVersion
+}
+
 /** A version of a package, as `1.7.3`. */
 export type LibraryVersion = string & tags.MaxLength<64>
 
@@ -52,7 +57,7 @@ export interface Announced {
   pool: string
   /** Graph ids; none for a revision of a deployment, whose graphs are those of its row. */
   graphs: string[]
-  library?: LibraryVersion
+  libraries?: Libraries
   auth?: boolean
   encryption?: boolean
 }

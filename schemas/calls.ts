@@ -3,6 +3,7 @@
  * own processes; user bytes travel in the body.
  */
 import typia, { type tags } from 'typia'
+import type { Libraries } from './announcements.js'
 import type { AppHostSettings } from './app-host.js'
 import type { HttpConfig } from './application.js'
 import type { AuthUser, Filters } from './auth/auth.js'
@@ -219,8 +220,8 @@ export interface AppInfo {
   pool: string | null
   /** What runs beside the graph workers of that pool; null: nothing. */
   app_host: AppHostSettings | null
-  /** The version of `@langchain/langgraph`; null: no graph worker has announced it yet. */
-  langgraph_version: string | null
+  /** Null: no graph worker has announced them yet. */
+  libraries: Libraries | null
   /** `http` of langgraph.json of the active revision of a deployment; null or absent: the defaults. */
   http?: HttpConfig | null
 }

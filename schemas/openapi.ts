@@ -58,9 +58,11 @@ interface Bodies {
   Ok: { ok: boolean }
   Info: {
     version: string
-    langgraph_js_version: string
-    context: 'js'
+    langgraph_js_version?: string
+    context?: 'js'
+    langgraph_py_version?: string
     flags: { [name: string]: boolean }
+    host: { [name: string]: string | null }
     metadata: JsonObject
   }
   Assistant: Assistant

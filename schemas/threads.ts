@@ -119,7 +119,7 @@ export interface Thread {
   status: ThreadStatus
   values: Json
   interrupts: { [task_id: string]: Interrupt[] }
-  error?: Json
+  error: Json
 }
 
 export interface Interrupt {

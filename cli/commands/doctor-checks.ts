@@ -175,17 +175,26 @@ async function clock(): Promise<Finding> {
 
 async function port({ host, port }: Config): Promise<Finding> {
   if (port === 0 || (await isFree(host, port))) return ok(port === 0 ? 'any' : `${port} of ${host} is free`)
-  const info = await infoAt(`http://${host}:${port}/info`)
-  if (info?.version !== undefined) return ok(`a server answers at ${port} of ${host} (${info.version})`)
+  const url = `http://${addressOf(host)}:${port}`
+  const info = await jsonAt(`${url}/info`)
+  if (typeof info?.version === 'string') return ok(`a server answers at ${port} of ${host} (${info.version})`)
+  // An application may have a prefix, or no /info.
+  if ((await jsonAt(`${url}/ok`))?.ok === true) return ok(`a server answers at ${port} of ${host}`)
   return wrong(`${port} of ${host} is taken`, 'Stop what uses it, or choose another --port.')
 }
 
-/** The answer of GET /info; null when none comes within 3 s. */
-function infoAt(url: string): Promise<{ version?: string } | null> {
+/** Where a server that listens on this address is reached from here. */
+function addressOf(host: string): string {
+  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return reached.includes(':') ? `[${reached}]` : reached
+}
+
+/** The answer as an object; null when none comes within 3 s. */
+function jsonAt(url: string): Promise<{ version?: unknown; ok?: unknown } | null> {
   return new Promise(done => {
     const request = get(url, { agent: false, timeout: 3_000 }, async answer => {
       const text = Buffer.concat(await answer.toArray()).toString()
-      done(text.startsWith('{') ? (JSON.parse(text) as { version?: string }) : null)
+      done(text.startsWith('{') ? (JSON.parse(text) as { version?: unknown; ok?: unknown }) : null)
     })
     request.once('timeout', () => request.destroy())
     request.once('error', () => done(null))

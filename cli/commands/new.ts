@@ -24,5 +24,8 @@ export function createApplication(name: string, { python, json }: { python?: tru
   const files = readdirSync(folder).sort()
   if (json === true) return printJson({ folder, files })
   process.stdout.write(`created ${shown}: ${files.join(', ')}\n`)
-  process.stdout.write(`start it: weft dev --app ${shown}\n`)
+  process.stdout.write(`start it: weft dev --app ${quoted(shown)}\n`)
 }
+
+/** As one word of a shell. */
+const quoted = (text: string): string => (/^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)

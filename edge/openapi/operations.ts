@@ -29,7 +29,7 @@ export const QUERY = {
   assistant_id: { type: 'string' },
   before: { type: 'string' },
   cancel_on_disconnect: { type: 'boolean' },
-  check_db: { enum: ['0', '1'] },
+  check_db: { enum: ['0', '1', 'false', 'true'] },
   code: { type: 'string' },
   delete_threads: { type: 'boolean' },
   expires: { type: 'integer' },

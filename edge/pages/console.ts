@@ -59,6 +59,10 @@ async function filesFor(edge: Edge, exchange: Exchange): Promise<ReadonlyMap<str
   return null
 }
 
+/** Null: it is not served. */
+export const consoleAddress = (edge: Edge): string | null =>
+  isOff(edge) || edge.application?.http.disabled.includes('meta') ? null : addressOf(edge)
+
 /** The page lets whoever opens it do everything, so it needs what keeps others out. */
 const isOff = ({ config, application }: Edge): boolean =>
   !isLoopback(config.host) && !config.require_keys && application?.auth == null

@@ -19,6 +19,8 @@ export async function guideFile(edge: Edge, exchange: Exchange): Promise<void> {
   const files = await edge.guide.files().catch(() => null)
   if (files === null) return exchange.refuse('not_found', MISSING)
   const file = files.get(name)
+  if (file === undefined && files.has(`${name}.html`))
+    return exchange.reply(303, null, { Location: `./${encodeURIComponent(name)}.html` })
   if (file === undefined) return exchange.refuse('not_found')
   await replyFile(exchange, file, HASHED.test(name) ? FOREVER : FRESH)
 }

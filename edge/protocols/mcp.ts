@@ -153,7 +153,12 @@ function toolServer(
           const input_schema = await inputSchemaOf(edge, exchange, assistant_id, signal)
           if (input_schema === null) return []
           return [
-            { name, title, description: description ?? `The assistant ${title}`, inputSchema: toolSchema(input_schema) },
+            {
+              name,
+              title,
+              description: description ?? `The assistant ${title}`,
+              inputSchema: toolSchema(input_schema),
+            },
           ]
         }),
       )

@@ -167,7 +167,7 @@ t.test('4: a thread shows its error until a run succeeds', async t => {
   await wait(thread, 'echo', { input: { text: 'fine' } })
   const mended = (await ask('GET', `/threads/${thread}`)).body
   t.equal(mended.status, 'idle')
-  t.equal(mended.error ?? null, null)
+  t.equal(mended.error, null)
   t.equal((await ask('GET', `/threads/${await newThread()}`)).body.values, null, 'null before the first checkpoint')
 })
 

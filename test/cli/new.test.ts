@@ -28,6 +28,7 @@ for (const [name, flags, skip] of [
   t.test(`a new application in ${name} answers`, { skip }, async t => {
     t.match(weftNew(name, ...flags), { status: 0, stdout: new RegExp(`start it: weft dev --app ${name}`) })
     t.match(readFileSync(join(folder, name, '.gitignore'), 'utf8'), /\.env/)
+    t.ok(existsSync(join(folder, name, name === 'python' ? 'requirements.txt' : 'package.json')))
     const env =
       skip || name !== 'python' ? {} : { WEFT_PYTHON: await venvOf(join(root, 'test/host-python/requirements.txt')) }
     const cluster = await startCluster({ app: join(folder, name), env: env as { [name: string]: string } })
@@ -40,6 +41,10 @@ for (const [name, flags, skip] of [
     t.equal(tokens.join(''), 'You said: hello. I am a scripted model.')
     t.ok(tokens.length > 3, 'token by token')
   })
+
+t.test('the command that is printed is one of a shell', async t => {
+  t.match(weftNew("my agent's"), { status: 0, stdout: /^start it: weft dev --app 'my agent'\\''s'$/m })
+})
 
 t.test('a folder that holds something is not changed, and a wrong command line is one sentence', async t => {
   mkdirSync(join(folder, 'mine'))

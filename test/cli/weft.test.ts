@@ -32,9 +32,18 @@ t.test('help, version', async t => {
   t.match(help, { code: 0, stdout: /^ {2}start .*serve an application/m })
   t.equal((await weft([])).stdout, help.stdout)
   t.match(await weft(['help', 'start']), { code: 0, stdout: /--app <path>/ })
+  t.match(await weft(['help', 'nope']), {
+    code: 2,
+    stdout: '',
+    stderr: /^weft: unknown command 'nope'; see `weft help`\n$/,
+  })
   t.match(await weft(['settings']), { code: 0, stdout: /^PORT \[2024\]$/m })
   const settings = JSON.parse((await weft(['settings', '--json'])).stdout) as { variable: string }[]
-  t.ok(Object.values(SETTINGS).every(({ env }) => settings.some(({ variable }) => variable === env)))
+  t.ok(
+    Object.values(SETTINGS).every(
+      ({ env, isInternal }) => isInternal || settings.some(({ variable }) => variable === env),
+    ),
+  )
   t.match(await weft(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ })
 })
 

@@ -176,7 +176,7 @@ t.test('below a deployment its own groups and headers apply', async t => {
   let asked = 0
   stage.handlers['system.info'] = bytesHandler((_, { head }) => {
     if (head.deployment !== undefined) asked++
-    return { body: JSON.stringify({ app: 'one', pool: 'one', app_host: null, langgraph_version: null, http: section }) }
+    return { body: JSON.stringify({ app: 'one', pool: 'one', app_host: null, libraries: null, http: section }) }
   })
   const base = `http://127.0.0.1:${stage.port}`
   const headers = { 'x-own': '1', 'x-theirs': '2', 'x-api-key': 'k' }
@@ -206,7 +206,7 @@ t.test('below a deployment its own file decides which pages may call, and which 
   }).http
   stage.handlers['system.info'] = bytesHandler((_, { head }) =>
     isDeepEqual(head.deployment, { slug: 'one' })
-      ? { body: JSON.stringify({ app: 'one', pool: 'one', app_host: null, langgraph_version: null, http: section }) }
+      ? { body: JSON.stringify({ app: 'one', pool: 'one', app_host: null, libraries: null, http: section }) }
       : { head: { status: 404, code: 'not_found', detail: 'Deployment not found' } },
   )
   const lines: { headers?: object; path: string }[] = []

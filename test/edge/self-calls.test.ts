@@ -10,7 +10,7 @@ t.test('a call for a client of MCP has the members of a direct one', async t => 
   const stage = await openStage({ configurable_headers: 'x-user' })
   t.teardown(() => stage.close())
   stage.handlers['system.info'] = bytesHandler(() => ({
-    body: JSON.stringify({ app: 'some', pool: 'some', app_host: null, langgraph_version: null }),
+    body: JSON.stringify({ app: 'some', pool: 'some', app_host: null, libraries: null }),
   }))
   stage.handlers['assistants.search'] = bytesHandler(() => ({ body: '[]' }))
   const common = {

@@ -274,15 +274,28 @@ t.test('system routes', async t => {
   }
   t.same(await json('/'), [200, { ok: true }])
   t.same(await json('/ok'), [200, { ok: true }])
-  t.same(await json('/ok?check_db=1'), [200, { ok: true }])
+  for (const value of ['1', '0', 'true', 'false']) t.same(await json(`/ok?check_db=${value}`), [200, { ok: true }])
+  t.match(await json('/ok?check_db=x'), [422, { detail: /^check_db: expected/ }])
+  const asBrowser = await fetch(url, { headers: { accept: 'text/html,*/*;q=0.8' }, redirect: 'manual' })
+  t.same([asBrowser.status, asBrowser.headers.get('location')], [303, '/console'])
   t.same(await json('/ready'), [200, { ok: true }])
   t.match(await json('/info'), [200, { context: 'js', version: /^\d/, langgraph_js_version: /^1\./, metadata: {} }])
   stage.worker.nc.publish(
     'event.graphs.announced',
-    Buffer.from(JSON.stringify({ app: BUILT_IN_APP, pool: 'default', graphs: ['a'], library: '0.3.12' })),
+    Buffer.from(
+      JSON.stringify({ app: BUILT_IN_APP, pool: 'default', graphs: ['a'], libraries: { javascript: '0.3.12' } }),
+    ),
   )
   while ((await json('/info'))[1].langgraph_js_version !== '0.3.12') await sleep(10)
   t.match(await json('/info'), [200, { langgraph_js_version: '0.3.12' }], 'as graph workers announce it')
+  stage.worker.nc.publish(
+    'event.graphs.announced',
+    Buffer.from(JSON.stringify({ app: BUILT_IN_APP, pool: 'default', graphs: ['a'], libraries: { python: '1.2.24' } })),
+  )
+  while ((await json('/info'))[1].langgraph_js_version !== undefined) await sleep(10)
+  const [, python] = await json('/info')
+  t.match(python, { langgraph_py_version: '1.2.24', host: { kind: 'self-hosted' } }, 'of graphs in Python')
+  t.notOk('context' in python)
   stage.handlers['system.check'] = stage.handlers['system.ready'] = bytesHandler(() => {
     throw fail('unavailable', 'The store does not answer')
   })

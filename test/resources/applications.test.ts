@@ -45,10 +45,10 @@ t.test('the LangGraph version of an application is that of its pool; all resourc
   const [one, other] = all as [Deps, Deps]
   await following(t, other)
   const graphs = [{ graph_id: 'agent' }]
-  t.equal(await one.apps.libraryOf('named'), null)
-  await announce({ app: 'named', pool: 'named', graphs, library: '1.7.3' }, one)
-  t.equal(await one.apps.libraryOf('named'), '1.7.3')
-  await until(async () => (await other.apps.libraryOf('named')) === '1.7.3')
+  t.equal(await one.apps.librariesOf('named'), null)
+  await announce({ app: 'named', pool: 'named', graphs, libraries: { javascript: '1.7.3' } }, one)
+  t.same(await one.apps.librariesOf('named'), { javascript: '1.7.3' })
+  await until(async () => (await other.apps.librariesOf('named'))?.javascript === '1.7.3')
 
   const served = {
     deployment_id: 'd',
@@ -61,9 +61,9 @@ t.test('the LangGraph version of an application is that of its pool; all resourc
   const deployed: Deps = { ...one, apps: openApps(async () => served) }
   for (const id of ['r1', 'r2'])
     await one.store.apply([{ step: 'records.insert', row: newRecord('revision', id, { parent: 'd', body: '{}' }) }])
-  await announce({ app: 'd', revision: 'r2', pool: 'rev_r2', graphs, library: '1.5.3' }, deployed)
-  await announce({ app: 'd', revision: 'r1', pool: 'rev_r1', graphs, library: '0.2.20' }, deployed)
-  t.equal(await deployed.apps.libraryOf('d'), '1.5.3', 'the pool of the active revision counts')
+  await announce({ app: 'd', revision: 'r2', pool: 'rev_r2', graphs, libraries: { javascript: '1.5.3' } }, deployed)
+  await announce({ app: 'd', revision: 'r1', pool: 'rev_r1', graphs, libraries: { javascript: '0.2.20' } }, deployed)
+  t.same(await deployed.apps.librariesOf('d'), { javascript: '1.5.3' }, 'the pool of the active revision counts')
   const webhooks = { headers: {}, url: { disable_loopback: false }, disabled: false }
   await announce({ app: 'd', revision: 'r2', pool: 'rev_r2', graphs, webhooks }, deployed)
   t.match(

@@ -152,7 +152,7 @@ export async function startGraphs(
     ...revision,
     pool,
     graphs,
-    ...(hello.library === undefined ? {} : { library: hello.library }),
+    libraries: hosts.libraries(),
     auth: hello.auth != null,
     app_host: appHost?.settings ?? null,
     failed: hello.graphs.flatMap(({ graph_id, error }) => (error === null ? [] : [{ graph_id, error }])),

@@ -1,4 +1,5 @@
 /** The hosts of an application: a pool of hosts for each language of its graphs, which look like one pool. */
+import type { Libraries } from '../../schemas/announcements.js'
 import type { Language } from '../../schemas/description.js'
 import type { Hello } from '../../schemas/host.js'
 import type { Program } from '../child/start.js'
@@ -12,6 +13,8 @@ export interface PoolsOptions extends Omit<PoolOptions, 'program'> {
 export interface HostPools extends HostPool {
   /** The language of a graph; that of the first pool for a graph that no host has reported. */
   languageOf(graph_id: string): Language
+  /** As far as hosts have reported them. */
+  libraries(): Libraries
 }
 
 export function startPools({ languages, programOf, ...options }: PoolsOptions): HostPools {
@@ -19,15 +22,18 @@ export function startPools({ languages, programOf, ...options }: PoolsOptions): 
   const pools = new Map(languages.map(language => [language, start(language)]))
   const all = [...pools.values()]
   const languageByGraph = new Map<string, Language>()
+  const libraries: Libraries = {}
   const hellos = languages.map(async language => {
     const hello = await pools.get(language)!.hello
     for (const { graph_id } of hello.graphs) languageByGraph.set(graph_id, language)
+    if (hello.library !== undefined) libraries[language] = hello.library
     return hello
   })
   const languageOf = (graph_id: string) => languageByGraph.get(graph_id) ?? languages[0]!
   const poolOf = (graph_id: string) => pools.get(languageOf(graph_id))!
   return {
     languageOf,
+    libraries: () => libraries,
     hello: Promise.all(hellos).then(merged),
     hasReadyHost: () => all.some(pool => pool.hasReadyHost()),
     pick: (graph_id, isSuspect, waited_ms) => poolOf(graph_id).pick(graph_id, isSuspect, waited_ms),
@@ -40,10 +46,7 @@ export function startPools({ languages, programOf, ...options }: PoolsOptions): 
   }
 }
 
-/**
- * All graphs, and the settings of langgraph.json, which every host reports alike. The version of the library is that of
- * the first language.
- */
+/** All graphs, and the settings of langgraph.json, which every host reports alike. */
 function merged(hellos: readonly Hello[]): Hello {
   const error = hellos.find(hello => hello.error !== null)?.error ?? null
   const notes = [...new Set(hellos.flatMap(hello => hello.notes ?? []))]

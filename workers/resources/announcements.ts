@@ -35,12 +35,12 @@ export async function followAnnouncements(
   const subscription = link.subscribe(ANNOUNCED, message => {
     const parsed = validateAnnounced(JSON.parse(decoder.decode(message.data)))
     if (!parsed.success) return
-    const { app, pool, graphs, library, auth = false } = parsed.data
+    const { app, pool, graphs, libraries, auth = false } = parsed.data
     if (parsed.data.encryption) encryption.on()
     apps.setGuarded(app, pool, auth)
     for (const graph_id of graphs) apps.announce(app, graph_id, pool)
     if (graphs.length > 0) apps.setAnnounced(pool, { app, graphs })
-    if (library !== undefined) apps.setLibrary(app, pool, library)
+    if (libraries !== undefined) apps.setLibraries(app, pool, libraries)
     void slots.welcome(token('pool', pool))
   })
   life.push({ name: 'announcements', quiet: () => subscription.unsubscribe() })
@@ -77,8 +77,8 @@ export async function shareAnnouncement({ store, link, apps }: Shared, announced
 
 /** Tells all resource workers, this one included, what a graph worker has announced. */
 export function passOn({ link, apps }: Pick<Shared, 'link' | 'apps'>, announced: Announced): void {
-  const { app, pool, library, auth = false } = announced
+  const { app, pool, libraries, auth = false } = announced
   apps.setGuarded(app, pool, auth)
-  if (library !== undefined) apps.setLibrary(app, pool, library)
+  if (libraries !== undefined) apps.setLibraries(app, pool, libraries)
   link.nc.publish(ANNOUNCED, Buffer.from(JSON.stringify(announced)))
 }

@@ -4,6 +4,7 @@
  * when one changes.
  */
 import type { Handler } from '../../bus/serve.js'
+import type { Libraries } from '../../schemas/announcements.js'
 import type { AppHostSettings } from '../../schemas/app-host.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { revisionOfPool } from '../../schemas/deploy-calls.js'
@@ -54,16 +55,16 @@ export interface Apps {
   /** The last announcement for the pool that this worker received; null: none. */
   announcedFor(pool: string): PoolAnnouncement | null
   setAnnounced(pool: string, announcement: PoolAnnouncement): void
-  /** A graph worker of the pool executes the graphs of the application with this version of LangGraph. */
-  setLibrary(app: string, pool: string, version: string): void
+  /** A graph worker of the pool executes the graphs of the application with these versions of LangGraph. */
+  setLibraries(app: string, pool: string, libraries: Libraries): void
   /** Whether the graphs of the pool are of an application that brings its own `auth`. */
   setGuarded(app: string, pool: string, guarded: boolean): void
   /** Whether callers of the application are identified by keys: it is known here, and brings no `auth`. */
   takesKeys(app: string): Promise<boolean>
   /** The active revision of a deployment; null for another application. */
   deploymentOf(app: string): Promise<Served | null>
-  /** That version, of the active revision for a deployment; null: no graph worker has announced it yet. */
-  libraryOf(app: string): Promise<string | null>
+  /** Those versions, of the active revision for a deployment; null: no graph worker has announced them yet. */
+  librariesOf(app: string): Promise<Libraries | null>
   /** Whether a graph worker can run its graphs. */
   ready(app: string): Promise<boolean>
   /** Whether the application is a deployment: its revisions are announced by their own workers only. */
@@ -102,8 +103,8 @@ export function openApps(find: FindServed): Apps {
   const announced = new Map<string, Map<string, string>>()
   const remembered = new Map<string, string>()
   const byPool = new Map<string, PoolAnnouncement>()
-  /** Application → pool → version, the pool that was announced last at the end. */
-  const libraries = new Map<string, Map<string, string>>()
+  /** Application → pool → versions, the pool that was announced last at the end. */
+  const libraries = new Map<string, Map<string, Libraries>>()
   /** Application → its pools with an `auth`. */
   const guarded = new Map<string, Set<string>>()
   const generations = new Map<string, number>()
@@ -181,10 +182,10 @@ export function openApps(find: FindServed): Apps {
     },
     announcedFor: pool => byPool.get(pool) ?? null,
     setAnnounced: (pool, announcement) => void byPool.set(pool, announcement),
-    setLibrary(app, pool, version) {
-      const pools = libraries.get(app) ?? new Map<string, string>()
+    setLibraries(app, pool, versions) {
+      const pools = libraries.get(app) ?? new Map<string, Libraries>()
       pools.delete(pool)
-      libraries.set(app, pools.set(pool, version))
+      libraries.set(app, pools.set(pool, versions))
       if (pools.size > MAX_POOLS) pools.delete(pools.keys().next().value!)
     },
     setGuarded(app, pool, isGuarded) {
@@ -198,8 +199,8 @@ export function openApps(find: FindServed): Apps {
       return served?.state === 'serving' && served.app_host?.auth == null
     },
     deploymentOf: app => findCached(app, { id: app }),
-    async libraryOf(app) {
-      const pools = libraries.get(app) ?? new Map<string, string>()
+    async librariesOf(app) {
+      const pools = libraries.get(app) ?? new Map<string, Libraries>()
       const active = app === BUILT_IN_APP ? null : (await findCached(app, { id: app }))?.pool
       return (active ? pools.get(active) : [...pools.values()].at(-1)) ?? null
     },

@@ -34,7 +34,7 @@ const checks = ({ store, apps, http, appHosts, alarms, streams }: Deps) => ({
       slug: served?.slug ?? null,
       pool,
       app_host: served === null ? await appHosts.get(app, app) : served.app_host,
-      langgraph_version: await apps.libraryOf(app),
+      libraries: await apps.librariesOf(app),
       http: pool === null ? null : await http.get(app, pool),
     }
     return { body: JSON.stringify(answer) }

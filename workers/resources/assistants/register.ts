@@ -21,7 +21,7 @@ export async function register(registration: Registration, sender: Sender, deps:
     pool,
     graphs,
     failed = [],
-    library,
+    libraries,
     auth = false,
     app_host,
     ttl,
@@ -45,7 +45,13 @@ export async function register(registration: Registration, sender: Sender, deps:
   await deps.webhooks.announce(app, pool, webhooks ?? null, revision === undefined)
   await itemIndexes.announce(app, pool, item_index ? { ...item_index, pool } : null)
   await ensureConsumer(link, token('pool', pool))
-  const announced = { app, pool, auth, encryption: encryption != null, ...(library === undefined ? {} : { library }) }
+  const announced = {
+    app,
+    pool,
+    auth,
+    encryption: encryption != null,
+    ...(libraries === undefined ? {} : { libraries }),
+  }
   if (revision !== undefined) passOn(deps, { ...announced, graphs: [] })
   else {
     await ensureSystemAssistants(deps.encryption.plain, app, graphs)

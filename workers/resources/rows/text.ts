@@ -32,7 +32,7 @@ export const assistantText = (row: AssistantRow): string =>
 /** A version was written once, when it was made. */
 export const versionText = (row: AssistantVersionRow): string => assistantText({ ...row, updated_at: row.created_at })
 
-/** The members of a thread as JSON text; null where a member has no value. */
+/** The members of a thread as JSON text. */
 export const threadFields = (row: ThreadRow, state: StateRow | null) => ({
   thread_id: `"${row.thread_id}"`,
   created_at: `"${time(row.created_at)}"`,
@@ -44,10 +44,10 @@ export const threadFields = (row: ThreadRow, state: StateRow | null) => ({
   status: `"${row.status}"`,
   values: state?.values ? decoder.decode(state.values) : 'null',
   interrupts: row.interrupts,
-  error: row.error,
+  error: row.error ?? 'null',
 })
 
-/** The members that `isWanted` selects, as far as they have a value, and `more` members as text. */
+/** The members that `isWanted` selects, and `more` members as text. */
 export function threadText(
   row: ThreadRow,
   state: StateRow | null,
@@ -55,7 +55,7 @@ export function threadText(
 ): string {
   const members: string[] = []
   for (const [name, text] of Object.entries(threadFields(row, state)))
-    if (text !== null && isWanted(name)) members.push(`"${name}":${text}`)
+    if (isWanted(name)) members.push(`"${name}":${text}`)
   return `{${[...members, ...more].join()}}`
 }
 
