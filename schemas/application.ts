@@ -17,7 +17,7 @@ import {
 import type { ItemTtlDefaults } from './items/items.js'
 import { isObject, type JsonObject } from './json.js'
 import { readable } from './problems.js'
-import type { TtlDefaults } from './threads.js'
+import { type TtlDefaults, validateTtlDefaults } from './threads.js'
 import {
   type WebhookConfig,
   type WebhookField,
@@ -145,7 +145,7 @@ export function readAppConfig(source: AppSource): AppConfig {
     dependencies: dependencies ?? [],
     serde: checkpointer?.serde ?? {},
     node_loader: variables.LANGGRAPH_NODE_LOADER || (node_loader ?? null),
-    ttl: checkpointer?.ttl ?? null,
+    ttl: threadTtl(variables.LANGGRAPH_THREAD_TTL) ?? checkpointer?.ttl ?? null,
     item_ttl: store?.ttl ?? null,
     index: store?.index ?? null,
     auth: auth ?? null,
@@ -251,6 +251,7 @@ interface PatternSection {
 const validateSections = typia.createValidate<Sections>()
 const validateMountPrefix = typia.createValidate<MountPrefix>()
 const validateDefaults = typia.createValidate<Defaults>()
+const validateCors = typia.createValidate<CorsConfig>()
 
 /** The keys of each section that are used; an empty list: all of them. */
 const USED: { readonly [key: string]: readonly string[] } = {
@@ -314,12 +315,33 @@ function assistantDefaults(text: string | undefined): Defaults {
   throw wrong(name, checked.errors[0]!.path.replace(/^\$input\.?/, ''), checked.errors)
 }
 
+/** LANGGRAPH_THREAD_TTL: minutes, or an object as `checkpointer.ttl`. */
+function threadTtl(text: string | undefined): TtlDefaults | null {
+  if (!text) return null
+  const name = 'LANGGRAPH_THREAD_TTL'
+  const given = parse(name, text)
+  const checked = validateTtlDefaults(typeof given === 'number' ? { strategy: 'delete', default_ttl: given } : given)
+  if (checked.success) return checked.data
+  throw wrong(name, typeof given === 'number' ? '' : checked.errors[0]!.path.replace(/^\$input\.?/, ''), checked.errors)
+}
+
+function corsOf(text: string | undefined): CorsConfig | null {
+  if (!text) return null
+  const name = 'CORS_CONFIG'
+  const checked = validateCors(withoutNulls(parse(name, text)))
+  if (checked.success) return checked.data
+  throw wrong(name, checked.errors[0]!.path.replace(/^\$input\.?/, ''), checked.errors)
+}
+
 function httpOf(section: HttpSection, env: Description['variables']): HttpConfig {
-  const { app, cors, configurable_headers, logging_headers } = section
+  const { app, configurable_headers, logging_headers } = section
+  const cors = corsOf(env.CORS_CONFIG) ?? section.cors
   const prefix = validateMountPrefix(section.mount_prefix ?? env.MOUNT_PREFIX ?? '')
   if (!prefix.success) throw wrong('MOUNT_PREFIX', '', prefix.errors)
   if (cors?.allow_origin_regex !== undefined && !isPattern(cors.allow_origin_regex))
-    throw new AppConfigError('http.cors.allow_origin_regex must be a regular expression.')
+    throw new AppConfigError(
+      `${env.CORS_CONFIG ? 'CORS_CONFIG: ' : 'http.cors.'}allow_origin_regex must be a regular expression.`,
+    )
   return {
     app: app ?? null,
     cors: cors ?? null,

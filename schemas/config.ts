@@ -117,7 +117,7 @@ export const SETTINGS = {
   ),
   run_timeout_secs: setting(
     'BG_JOB_TIMEOUT_SECS',
-    3600,
+    86400,
     'Time limit of one attempt of a run in seconds; then the run ends with status `timeout`.',
   ),
   nats_url: setting(

@@ -22,7 +22,7 @@ export interface Banner {
   keys: boolean
 }
 
-const SAMPLE = [{ role: 'user', content: 'Tell me a story' }]
+const SAMPLE = [{ role: 'user', content: 'Hello' }]
 
 export function banner({ app, data, url, console, graphs, keys }: Banner): string {
   const files = Object.fromEntries(app.graphs.map(({ graph_id, path }) => [graph_id, path]))
@@ -48,16 +48,12 @@ function exampleOf(url: string, { graph_id, inputs }: GraphReport, keys: boolean
   const body = {
     assistant_id: graph_id,
     input: chat ? { messages: SAMPLE } : Object.fromEntries(inputs.map(key => [key, '…'])),
-    stream_mode: chat ? 'messages-tuple' : 'updates',
-    stream_resumable: true,
-    on_disconnect: 'continue',
+    ...(chat ? { stream_mode: 'messages-tuple' } : {}),
   }
   // A quote inside of a shell's quotes.
   const text = JSON.stringify(body).replaceAll("'", "'\\''")
   return `A streamed run${chat || inputs.length === 0 ? '' : ' (put values of your graph into its input)'}:
-  curl -N ${url}/runs/stream${key} -H 'content-type: application/json' -d '${text}'
-Interrupt it with Ctrl-C, then continue after the last event that you saw (the first event has the run's id):
-  curl -N ${url}/runs/RUN_ID/stream${key} -H 'last-event-id: LAST_ID_YOU_SAW'
+  curl -N ${url}/runs/stream${key} -d '${text}'
 
 `
 }

@@ -32,8 +32,9 @@ interface CorsOptions {
 export function openCors(list: string, { wildcards = true, config }: CorsOptions = {}): Cors {
   const origins = new Set(config?.allow_origins ?? list.split(',').flatMap(one => one.trim() || []))
   const matches = config?.allow_origin_regex === undefined ? null : openOriginPattern(config.allow_origin_regex)
-  const any = wildcards && matches === null && origins.has('*')
-  const allows = (origin: string) => any || (matches === null ? origins.has(origin) : matches(origin))
+  // Who gives a pattern only does not mean the default, which is everybody.
+  const any = wildcards && origins.has('*') && (matches === null || config?.allow_origins !== undefined)
+  const allows = (origin: string) => any || origins.has(origin) || matches?.(origin) === true
   const exposed = ['Access-Control-Expose-Headers', namesOf(EXPOSE, config?.expose_headers)]
   // Listed origins are trusted with credentials unless the application says otherwise; a wildcard never is.
   const credentials =

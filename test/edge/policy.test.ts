@@ -124,7 +124,11 @@ t.test('CORS of the application', async t => {
 
   const regex = cors({ allow_origins: ['https://a.example'], allow_origin_regex: 'https://.*\\.b\\.example' })
   t.ok(regex.allows('https://x.b.example'))
-  t.notOk(regex.allows('https://a.example'), 'the expression decides alone')
+  t.ok(regex.allows('https://a.example'), 'a listed one')
+  t.notOk(regex.allows('https://c.example'))
+  const only = cors({ allow_origin_regex: 'https://.*\\.b\\.example' }, '*')
+  t.notOk(only.allows('https://c.example'), 'the default for everybody is not meant')
+  t.ok(cors({ allow_origins: ['*'], allow_origin_regex: 'https://b' }).allows('https://c.example'))
   t.notOk(regex.allows('https://x.b.example.evil'), 'it matches the whole origin')
 
   const narrow = cors({ allow_origins: ['*'], allow_methods: ['GET'], allow_headers: ['x-a'] })

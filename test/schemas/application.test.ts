@@ -186,6 +186,32 @@ t.test('a wrong value: one sentence with the file, the key and what was expected
   )
 })
 
+t.test('variables of the platform for the lifetime of threads and for CORS win over the file', t => {
+  const file = {
+    graphs: GRAPHS,
+    checkpointer: { ttl: { default_ttl: 5 } },
+    http: { cors: { allow_origins: ['https://a.example'] } },
+  }
+  t.same(read(file, { LANGGRAPH_THREAD_TTL: '60' }).ttl, { strategy: 'delete', default_ttl: 60 })
+  const ttl = { strategy: 'keep_latest', default_ttl: 1.5, sweep_limit: 500 }
+  t.same(read(file, { LANGGRAPH_THREAD_TTL: JSON.stringify(ttl) }).ttl, ttl)
+  const cors = { allow_origin_regex: 'https://.*\\.b\\.example', max_age: null }
+  t.same(read(file, { CORS_CONFIG: JSON.stringify(cors) }).http.cors, { allow_origin_regex: cors.allow_origin_regex })
+  t.same(read(file, { CORS_CONFIG: '', LANGGRAPH_THREAD_TTL: '' }).ttl, { default_ttl: 5 })
+  t.match(sentence(file, { LANGGRAPH_THREAD_TTL: 'soon' }), /^LANGGRAPH_THREAD_TTL is not valid JSON/)
+  t.match(sentence(file, { LANGGRAPH_THREAD_TTL: '-1' }), /^LANGGRAPH_THREAD_TTL must be a number/)
+  t.match(
+    sentence(file, { LANGGRAPH_THREAD_TTL: '{"strategy":"x"}' }),
+    /^LANGGRAPH_THREAD_TTL: strategy must be "delete"/,
+  )
+  t.match(sentence(file, { CORS_CONFIG: '{"max_age":"x"}' }), /^CORS_CONFIG: max_age must be/)
+  t.match(
+    sentence(file, { CORS_CONFIG: '{"allow_origin_regex":"("}' }),
+    /^CORS_CONFIG: allow_origin_regex must be a regular expression/,
+  )
+  t.end()
+})
+
 t.test('a graph has the language of its file; a name of a module is Python', async t => {
   const paths = ['./a.ts:g', 'a.mjs:g', './a:g', './a.py:g', '../src/a.py:g', 'package.module:g', 'agent:g']
   const { graphs } = read({ graphs: Object.fromEntries(paths.map(path => [path, path])) })
