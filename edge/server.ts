@@ -230,9 +230,9 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   const isFull = () => edge.open.size + edge.sockets.size > config.max_connections
 
   function onOptions(exchange: Exchange, allow: unknown) {
-    const { origin, preflight, preflightHeaders } = exchange.received
+    const { origin, preflight, preflightHeaders, asksForPrivate } = exchange.received
     if (origin !== '' && preflight)
-      return exchange.reply(204, null, pairs(exchange.cors.preflight(origin, preflightHeaders)))
+      return exchange.reply(204, null, pairs(exchange.cors.preflight(origin, preflightHeaders, asksForPrivate)))
     if (typeof allow !== 'string') return exchange.refuse('not_found')
     exchange.reply(204, null, { Allow: allow })
   }

@@ -10,8 +10,8 @@ export interface Cors {
   allows(origin: string): boolean
   /** Headers of an answer to this origin, flat; empty for an origin that is not allowed. */
   answer(origin: string): readonly string[]
-  /** Further headers of the answer to a preflight. */
-  preflight(origin: string, headers: string): readonly string[]
+  /** Further headers of the answer to a preflight. `isPrivate`: it asks for a server of a private network. */
+  preflight(origin: string, headers: string, isPrivate?: boolean): readonly string[]
 }
 
 const EXPOSE = ['Content-Location', 'Location', 'X-Pagination-Total', 'X-Pagination-Next', 'X-Request-Id']
@@ -52,7 +52,7 @@ export function openCors(list: string, { wildcards = true, config }: CorsOptions
       if (!allows(origin)) return ['Vary', 'Origin']
       return ['Access-Control-Allow-Origin', origin, 'Vary', 'Origin', ...credentials, ...exposed]
     },
-    preflight(origin, wanted) {
+    preflight(origin, wanted, isPrivate = false) {
       if (!allows(origin)) return NONE
       return [
         ...[
@@ -62,6 +62,7 @@ export function openCors(list: string, { wildcards = true, config }: CorsOptions
         // Echoed, because `*` does not cover Authorization.
         ...['Access-Control-Allow-Headers', fixed ?? (HEADER_LIST.test(wanted) ? wanted : USUAL_HEADERS)],
         ...['Access-Control-Max-Age', `${max_age}`],
+        ...(isPrivate ? ['Access-Control-Allow-Private-Network', 'true'] : NONE),
       ]
     },
   }

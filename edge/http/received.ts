@@ -61,6 +61,8 @@ export interface Received {
   close: boolean
   preflight: boolean
   preflightHeaders: string
+  /** Access-Control-Request-Private-Network: a page of the internet asks for a server on this machine or network. */
+  asksForPrivate: boolean
 }
 
 /**
@@ -143,6 +145,7 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
     close: false,
     preflight: false,
     preflightHeaders: '',
+    asksForPrivate: false,
   }
   req.forEach((name, value) => {
     const place = PLACES.get(name)
@@ -248,6 +251,9 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
         break
       case 'access-control-request-headers':
         received.preflightHeaders = joined(received.preflightHeaders, value)
+        break
+      case 'access-control-request-private-network':
+        received.asksForPrivate = value === 'true'
         break
     }
   })

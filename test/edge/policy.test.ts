@@ -131,6 +131,11 @@ t.test('CORS of the application', async t => {
   t.ok(cors({ allow_origins: ['*'], allow_origin_regex: 'https://b' }).allows('https://c.example'))
   t.notOk(regex.allows('https://x.b.example.evil'), 'it matches the whole origin')
 
+  const asked = fields(wildcard.preflight('https://a.example', '', true))
+  t.equal(asked['Access-Control-Allow-Private-Network'], 'true', 'LangGraph Studio asks for it')
+  t.notOk('Access-Control-Allow-Private-Network' in fields(wildcard.preflight('https://a.example', '')))
+  t.same(trusted.preflight('https://b.example', '', true), [], 'for pages that may call')
+
   const narrow = cors({ allow_origins: ['*'], allow_methods: ['GET'], allow_headers: ['x-a'] })
   const preflight = fields(narrow.preflight('https://a.example', 'x-b'))
   t.equal(preflight['Access-Control-Allow-Methods'], 'GET')

@@ -265,6 +265,10 @@ t.test('a preflight is answered', async t => {
   })
   t.equal(answer.status, 204)
   t.equal(answer.headers.get('access-control-allow-headers'), 'x-api-key')
+  const origin = { origin: 'https://page.example', 'access-control-request-method': 'POST' }
+  const headers = { ...origin, 'access-control-request-private-network': 'true' }
+  const local = await fetch(`${url}/threads`, { method: 'OPTIONS', headers })
+  t.equal(local.headers.get('access-control-allow-private-network'), 'true')
 })
 
 t.test('system routes', async t => {
