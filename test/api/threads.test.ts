@@ -258,6 +258,7 @@ t.test('threads', async t => {
     for (const at of ['/threads', '/threads/search', '/threads/count'])
       for (const body of ['[]', '1', '"x"', 'null x', '{'])
         t.ok([400, 422].includes((await send('POST', at, body)).status), `POST ${at} ${body}`)
-    t.match(await send('POST', '/threads/search', 'null'), { status: 200 })
+    for (const path of ['/threads/search', '/threads/count', '/assistants/count', '/threads'])
+      t.match(await send('POST', path, 'null'), { status: 422, body: { detail: /expected an object, got null/ } }, path)
   })
 })
