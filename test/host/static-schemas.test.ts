@@ -1,8 +1,10 @@
 /** JSON Schemas from the types of TypeScript graphs. */
 import { join } from 'node:path'
+import { Annotation, StateGraph } from '@langchain/langgraph'
 import t from 'tap'
 import { root } from '../../cli/root.js'
 import { extractionsOf } from '../../workers/host/loading.js'
+import { subgraphs } from '../../workers/host/schemas/describe.js'
 import { extract } from '../../workers/host/schemas/extract.js'
 import { openStaticSchemas } from '../../workers/host/schemas/static-schemas.js'
 
@@ -73,6 +75,30 @@ t.test('what cannot be read has no types, and costs the others nothing', async t
   t.match(await ask('nobody'), { state: null })
   t.match(await ask('lost'), { state: null })
   t.equal(await schemas.of('javascript'), null, 'it has no TypeScript file')
+})
+
+t.test('a subgraph has the types of the fields that it shares with its graph', async t => {
+  const inner = new StateGraph(Annotation.Root({ items: Annotation<unknown>, own: Annotation<unknown> }))
+    .addNode('inside', () => ({}))
+    .addEdge('__start__', 'inside')
+    .compile()
+  const outer = new StateGraph(Annotation.Root({ items: Annotation<unknown> }))
+    .addNode('sub', inner)
+    .addEdge('__start__', 'sub')
+    .compile()
+  const items = { type: 'array', items: { $ref: '#/definitions/Item' } }
+  const state = { type: 'object', properties: { items }, definitions: { Item: { type: 'object' } } }
+  const types = { of: async () => ({ state, input: null, output: null, config: null }) }
+  const call = {
+    verb: 'subgraphs',
+    graph_id: 'outer',
+    thread_id: '',
+    config: {},
+    namespace: null,
+    recurse: false,
+  } as const
+  const found = JSON.parse(await subgraphs(call, outer as never, null, types))
+  t.match(found.sub.state_schema, { properties: { items, own: {} }, definitions: state.definitions })
 })
 
 t.test('a compiler that does not end is stopped', async t => {

@@ -43,7 +43,9 @@ async function describe({ application }: Host, call: DescribeCall): Promise<stri
   const graph = await graphOf(call.config, { accessContext: 'assistants.read', executionRuntime: null })
   if (call.verb === 'draw') return draw(call, graph)
   const tools = await application.schemaTools()
-  return call.verb === 'schemas' ? schemas(call, graph, tools, application.types) : subgraphs(call, graph, tools)
+  return call.verb === 'schemas'
+    ? schemas(call, graph, tools, application.types)
+    : subgraphs(call, graph, tools, application.types)
 }
 
 /** The graph with a saver that can access this thread only. */

@@ -48,11 +48,15 @@ export async function schemas(
   return JSON.stringify({ graph_id, ...schemasOf(graph, derived, missing ? await types.of(graph_id) : null) })
 }
 
-/** Keyed by path; the first level, or all levels below with `recurse`. */
+/**
+ * Keyed by path; the first level, or all levels below with `recurse`. The types of TypeScript name no subgraphs: a field that
+ * the graph has, too, gets its type from there.
+ */
 export async function subgraphs(
   { graph_id, namespace, recurse }: SubgraphsCall,
   graph: Described,
   tools: SchemaTools | null,
+  types: StaticSchemas,
 ): Promise<string> {
   const found: [string, JsonObject][] = []
   // The library finds a path below the first level only if it walks through all of them.
@@ -60,11 +64,10 @@ export async function subgraphs(
   const all = graph.getSubgraphsAsync?.(undefined, deep) ?? graph.getSubgraphs?.(undefined, deep) ?? []
   for await (const [path, subgraph] of all) {
     if (namespace !== null && path !== namespace && !(recurse && path.startsWith(`${namespace}|`))) continue
-    const { input_schema, output_schema, state_schema, config_schema, context_schema } = schemasOf(
-      subgraph,
-      runtimeSchemas(subgraph, tools),
-      null,
-    )
+    const derived = runtimeSchemas(subgraph, tools)
+    const above = derived.state === null ? ((await types.of(graph_id))?.state ?? null) : null
+    const described = schemasOf(subgraph, derived, null, above)
+    const { input_schema, output_schema, state_schema, config_schema, context_schema } = described
     const short = { state: state_schema, input: input_schema, output: output_schema, config: config_schema }
     found.push([path, { graph_id, input_schema, output_schema, state_schema, config_schema, context_schema, ...short }])
   }
@@ -90,9 +93,9 @@ function runtimeSchemas(graph: Described, tools: SchemaTools | null): TypeSchema
   }
 }
 
-/** From runtime types, else from types of TypeScript, else the names of the channels. */
-function schemasOf(graph: Described, derived: TypeSchemas, types: TypeSchemas | null) {
-  const channels = channelSchema(graph)
+/** From runtime types, else from types of TypeScript, else the names of the channels. `above`: the state of the graph above. */
+function schemasOf(graph: Described, derived: TypeSchemas, types: TypeSchemas | null, above: Schema = null) {
+  const channels = channelSchema(graph, above)
   const config = derived.config ?? types?.config ?? null
   return {
     input_schema: derived.input ?? types?.input ?? channels,
@@ -103,16 +106,23 @@ function schemasOf(graph: Described, derived: TypeSchemas, types: TypeSchemas | 
   }
 }
 
-/** For a state without runtime types (Annotation): the names of its channels, and the channels that hold messages. */
-function channelSchema({ channels, builder }: Described): JsonObject {
+/**
+ * For a state without runtime types (Annotation): the names of its channels, the channels that hold messages, and the types
+ * of those that the graph above has, too.
+ */
+function channelSchema({ channels, builder }: Described, above: Schema): JsonObject {
   const names = isObject(builder?._schemaDefinition) ? Object.keys(builder._schemaDefinition) : Object.keys(channels)
+  const known = isObject(above?.properties) ? above.properties : {}
   const properties: JsonObject = {}
   for (const name of names) {
     if (name.startsWith('__') || name.startsWith('branch:')) continue
     const { operator } = (channels[name] ?? {}) as { operator?: { name?: string } }
-    properties[name] = /^(messagesStateReducer|addMessages|_addMessages)$/.test(operator?.name ?? '') ? MESSAGES : {}
+    properties[name] = /^(messagesStateReducer|addMessages|_addMessages)$/.test(operator?.name ?? '')
+      ? MESSAGES
+      : (known[name] ?? {})
   }
-  return { $schema: 'http://json-schema.org/draft-07/schema#', type: 'object', properties }
+  const definitions = above?.definitions === undefined ? {} : { definitions: above.definitions }
+  return { $schema: 'http://json-schema.org/draft-07/schema#', type: 'object', properties, ...definitions }
 }
 
 const pick = (from: JsonObject, names: readonly string[]): JsonObject =>
