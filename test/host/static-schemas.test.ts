@@ -1,4 +1,5 @@
 /** JSON Schemas from the types of TypeScript graphs. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Annotation, StateGraph } from '@langchain/langgraph'
 import t from 'tap'
@@ -6,12 +7,47 @@ import { root } from '../../cli/root.js'
 import { extractionsOf } from '../../workers/host/loading.js'
 import { subgraphs } from '../../workers/host/schemas/describe.js'
 import { extract } from '../../workers/host/schemas/extract.js'
+import { openSchemaCache, type SchemaCache } from '../../workers/host/schemas/schema-cache.js'
 import { openStaticSchemas } from '../../workers/host/schemas/static-schemas.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(180_000)
 const folder = join(root, 'test/apps/types')
 const graph = (name: string, file = 'graph.ts') =>
   ({ graph_id: name, file: join(folder, file), name }) as Parameters<typeof extractionsOf>[1][number]
+
+const none: SchemaCache = { read: () => null, write() {} }
+
+t.test('what the types said is kept on disk until a file changes', async t => {
+  const app = mkdtempSync(join(folder, 'cached-'))
+  t.teardown(() => rmSync(app, { recursive: true }))
+  const file = join(app, 'graph.ts')
+  const write = (type: string) => {
+    writeFileSync(join(app, 'item.ts'), `export type Item = ${type}`)
+    writeFileSync(
+      file,
+      `import { Annotation, StateGraph } from '@langchain/langgraph'
+       import type { Item } from './item.js'
+       export const graph = new StateGraph(Annotation.Root({ item: Annotation<Item> }))`,
+    )
+  }
+  const extractions = extractionsOf(app, [{ graph_id: 'graph', file, name: 'graph' }])
+  const kept = () => openSchemaCache(extractions, import.meta.filename, join(app, 'cache'))
+  const stateOf = async () => {
+    const schemas = openStaticSchemas(extractions, { cache: kept() })
+    const found = await until(() => schemas.of('graph').catch(() => undefined))
+    return found.state!.properties
+  }
+  write('number')
+  t.equal(kept().read(), null)
+  t.same(await stateOf(), { item: { type: 'number' } })
+  t.match(kept().read(), { graph: { state: { properties: { item: { type: 'number' } } } } })
+  write('string')
+  t.equal(kept().read(), null, 'a file that the graph imports has changed')
+  t.same(await stateOf(), { item: { type: 'string' } })
+  rmSync(join(app, 'item.ts'))
+  t.equal(kept().read(), null)
+})
 
 t.test('the types of graphs, builders and factories', async t => {
   const names = ['graph', 'builder', 'factory', 'untyped']
@@ -19,7 +55,7 @@ t.test('the types of graphs, builders and factories', async t => {
     folder,
     names.map(name => graph(name)),
   )
-  const found = extract(extraction!)
+  const { found } = extract(extraction!)
   t.same(Object.keys(found), names)
   const { state, input, output, config } = found.graph!
   t.match(state, {
@@ -62,7 +98,7 @@ t.test('the types of graphs, builders and factories', async t => {
 
 t.test('what cannot be read has no types, and costs the others nothing', async t => {
   const extractions = extractionsOf(folder, [graph('graph'), graph('nobody'), graph('lost', 'missing.ts')])
-  const schemas = openStaticSchemas(extractions)
+  const schemas = openStaticSchemas(extractions, { cache: none })
   const ask = async (id: string) => {
     for (;;) {
       const found = await schemas
@@ -102,6 +138,6 @@ t.test('a subgraph has the types of the fields that it shares with its graph', a
 })
 
 t.test('a compiler that does not end is stopped', async t => {
-  const schemas = openStaticSchemas(extractionsOf(folder, [graph('graph')]), 10)
+  const schemas = openStaticSchemas(extractionsOf(folder, [graph('graph')]), { limit_ms: 10, cache: none })
   t.equal(await schemas.of('graph'), null)
 })

@@ -34,8 +34,14 @@ export type TypeSchemas = { [part in (typeof PARTS)[number]]: JsonObject | null 
 const MARK = 'WeftMessages'
 const MESSAGE = 'WeftMessage'
 
-/** By graph id; a graph that the compiler does not understand is missing. Throws when no program can be made. */
-export function extract({ graphs, tsconfig, lent }: Extraction): { [graph_id: string]: TypeSchemas } {
+/**
+ * By graph id, and the files that were read; a graph that the compiler does not understand is missing. Throws when no program
+ * can be made.
+ */
+export function extract({ graphs, tsconfig, lent }: Extraction): {
+  found: { [graph_id: string]: TypeSchemas }
+  files: string[]
+} {
   const sources = new Map(graphs.map((graph, n) => [join(dirname(graph.file), `__weft_${n}.ts`), sourceOf(graph, n)]))
   const program = programOf(sources, optionsOf(tsconfig, lent))
   const generator = buildGenerator(program, { ignoreErrors: true, required: true, ref: true, topRef: false }, [
@@ -54,7 +60,9 @@ export function extract({ graphs, tsconfig, lent }: Extraction): { [graph_id: st
     }
     found[graph_id] = Object.fromEntries(PARTS.map(part => [part, schemaOf(part)])) as TypeSchemas
   }
-  return found
+  const read = program.getSourceFiles().map(({ fileName }) => fileName)
+  const files = [...read.filter(file => !sources.has(file)), ...(tsconfig === null ? [] : [tsconfig])]
+  return { found, files }
 }
 
 /** `Field` keeps the compiler away from the classes of messages, which are no JSON. */

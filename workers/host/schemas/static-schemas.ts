@@ -3,9 +3,11 @@
  * memory and of time, of a host that executes no runs. While it works, the answer is `unavailable`, which is not cached
  * and which clients repeat; when it fails, graphs have the schemas that need no types.
  */
+import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { fail } from '../../../schemas/errors.js'
 import type { Extraction, TypeSchemas } from './extract.js'
+import { type ByGraph, type Extracted, openSchemaCache } from './schema-cache.js'
 
 const PROGRAM = new URL('../../../programs/static-schemas.js', import.meta.url)
 /** A caller waits so long: hosts have 30 s for an answer. */
@@ -14,23 +16,32 @@ const ANSWER_MS = 20_000
 const LIMIT_MS = 120_000
 const MEMORY_MB = 1_024
 
-type ByGraph = { [graph_id: string]: TypeSchemas }
-
 export interface StaticSchemas {
   /** Null: its types say nothing. Rejects with `unavailable` while they are being read. */
   of(graph_id: string): Promise<TypeSchemas | null>
 }
 
 /** `extractions`: each is a program of the compiler. */
-export function openStaticSchemas(extractions: readonly Extraction[], limit_ms = LIMIT_MS): StaticSchemas {
+export function openStaticSchemas(
+  extractions: readonly Extraction[],
+  { limit_ms = LIMIT_MS, cache = openSchemaCache(extractions, fileURLToPath(PROGRAM)) } = {},
+): StaticSchemas {
   const known = new Set(extractions.flatMap(({ graphs }) => graphs.map(({ graph_id }) => graph_id)))
   let reading: Promise<ByGraph> | null = null
 
-  const read = () =>
-    readTypes(extractions, limit_ms).catch(error => {
-      console.warn(`The types of the graphs cannot be read; their schemas name the fields only: ${error.message}`)
+  async function read(): Promise<ByGraph> {
+    const kept = cache.read()
+    if (kept !== null) return kept
+    try {
+      const extracted = await readTypes(extractions, limit_ms)
+      cache.write(extracted)
+      return extracted.found
+    } catch (error) {
+      const why = (error as Error).message
+      console.warn(`The types of the graphs cannot be read; their schemas name the fields only: ${why}`)
       return {}
-    })
+    }
+  }
 
   return {
     async of(graph_id) {
@@ -44,7 +55,7 @@ export function openStaticSchemas(extractions: readonly Extraction[], limit_ms =
   }
 }
 
-function readTypes(extractions: readonly Extraction[], limit_ms: number): Promise<ByGraph> {
+function readTypes(extractions: readonly Extraction[], limit_ms: number): Promise<Extracted> {
   return new Promise((resolve, reject) => {
     const thread = new Worker(PROGRAM, {
       workerData: extractions,
@@ -55,7 +66,7 @@ function readTypes(extractions: readonly Extraction[], limit_ms: number): Promis
       reject(new Error(`the compiler did not finish in ${limit_ms / 1_000} s`))
       void thread.terminate()
     }, limit_ms)
-    thread.once('message', (found: ByGraph[]) => resolve(Object.assign({}, ...found)))
+    thread.once('message', resolve)
     thread.once('error', reject)
     thread.once('exit', () => {
       clearTimeout(timer)
