@@ -1,9 +1,13 @@
 /** Drawings, schemas and subgraphs of graphs (API: assistants-crons-store 2.5 to 2.7). */
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { sender } from '../helpers/http.js'
 import { lines } from '../helpers/sdk.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(120_000)
 
@@ -142,4 +146,15 @@ t.test('what is refused, and a graph that cannot be made', async t => {
     ['/assistants/broken/graph', 500, /no such luck/],
   ] as const)
     t.match(await send('GET', path), { status, body: { detail } }, path)
+})
+
+t.test('the types of TypeScript graphs are read after the start, before anybody asks', async t => {
+  const cache = mkdtempSync(join(tmpdir(), 'weft-types-'))
+  t.teardown(() => rmSync(cache, { recursive: true, force: true }))
+  const typed = await startCluster({ app: 'test/apps/types', env: { XDG_CACHE_HOME: cache } })
+  t.teardown(() => typed.stop())
+  const folder = join(cache, 'weft/schemas')
+  const file = await until(() => existsSync(folder) && readdirSync(folder).find(name => name.endsWith('.json')))
+  const { found } = JSON.parse(readFileSync(join(folder, file), 'utf8'))
+  t.match(found.builder.state, { properties: { count: { type: 'number' } } })
 })

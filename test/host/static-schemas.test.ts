@@ -31,12 +31,12 @@ t.test('what the types said is kept on disk until a file changes', async t => {
        export const graph = new StateGraph(Annotation.Root({ item: Annotation<Item> }))`,
     )
   }
-  const extractions = extractionsOf(app, [{ graph_id: 'graph', file, name: 'graph' }])
+  const extractions = extractionsOf(app, [{ ...graph('graph'), file }])
   const kept = () => openSchemaCache(extractions, import.meta.filename, join(app, 'cache'))
   const stateOf = async () => {
     const schemas = openStaticSchemas(extractions, { cache: kept() })
     const found = await until(() => schemas.of('graph').catch(() => undefined))
-    return found.state!.properties
+    return found!.state!.properties
   }
   write('number')
   t.equal(kept().read(), null)

@@ -21,7 +21,7 @@ import {
   readDescription,
   usesPython,
 } from '../../schemas/description.js'
-import type { Hello } from '../../schemas/host.js'
+import type { Hello, SchemasCall } from '../../schemas/host.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
 import { event, poolCall } from '../../schemas/subjects.js'
 import { languagesOf, programOf, textOf } from '../child/languages.js'
@@ -230,7 +230,28 @@ export async function startGraphs(
   const started = link.subscribe(event('resources', 'started'), () => void register())
   life.push({ name: 'announcements to new resource workers', quiet: () => started.unsubscribe() })
   life.push({ name: 'announcements after a reconnect', quiet: link.onReconnect(() => void register()) })
+  const typed = typedGraph({ path: app, env, read: read ?? textOf }, graphs)
+  if (typed !== null) {
+    const warm = setTimeout(() => void readTypes(typed), WARM_MS)
+    life.push({ name: 'types of graphs', quiet: () => clearTimeout(warm) })
+  }
   return { graphs, reports: hello.graphs, running: supervisor.running }
+
+  /** Its host keeps what it has read on disk; this question brings it there. */
+  async function readTypes(graph_id: string): Promise<void> {
+    const question: SchemasCall = { verb: 'schemas', graph_id, thread_id: '', config: {} }
+    const ask = async () => supervisor.call(await describer.host('javascript'), Buffer.from(JSON.stringify(question)))
+    await ask().catch(error => link.log.debug({ err: error, graph_id }, 'the types of graphs are not read yet'))
+  }
+}
+
+/** After the start, which needs the cores. */
+const WARM_MS = 1_000
+
+/** A graph whose schemas come from types of TypeScript; null when there is none. */
+function typedGraph(source: AppSource, loaded: readonly { graph_id: string }[]): string | null {
+  const found = describeIn(source)?.graphs.find(({ file }) => /\.[cm]?tsx?$/.test(file ?? ''))
+  return loaded.find(({ graph_id }) => graph_id === found?.graph_id)?.graph_id ?? null
 }
 
 /** The interpreter; null without code in Python. Throws one sentence when there is no Python for it. */
