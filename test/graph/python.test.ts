@@ -114,6 +114,19 @@ t.test('what langgraph.json says is no option of an installer', { skip }, async 
   }
 })
 
+t.test('uv runs in the folder of the application, where it finds its settings', { skip }, async t => {
+  const app = application({ dependencies: ['.'] }, { 'requirements.txt': 'langgraph\n' })
+  const bin = join(folder, 'bin')
+  mkdirSync(bin)
+  writeFileSync(join(bin, 'uv'), '#!/bin/sh\n[ "$1" = --version ] && exec echo uv 0.9.0\necho "in $(pwd)"\nexit 1\n', {
+    mode: 0o755,
+  })
+  await t.rejects(
+    find(app, { env: { PATH: `${bin}:${process.env.PATH}` } }).found,
+    new RegExp(`failed: in ${app.folder}$`),
+  )
+})
+
 t.test('an environment is made once, and made again when its inputs change', { skip }, async t => {
   const wheels = join(folder, 'wheels')
   mkdirSync(wheels)

@@ -63,6 +63,18 @@ def test_modules_packages_and_relative_imports(tmp_path: Path):
     assert rows(hello) == {"file": None, "module": None}
 
 
+def test_a_dependency_that_is_a_package_is_imported_by_its_name(tmp_path: Path):
+    package = tmp_path / "agent_of_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "parts.py").write_text(GRAPHS.read_text())
+    (tmp_path / "app").mkdir()
+    graph = tmp_path / "app" / "entry_of_test.py"
+    graph.write_text("from agent_of_test.parts import graph")
+    hello = application(tmp_path / "app", source("entry", graph), dependencies=[str(package)])
+    assert rows(hello) == {"entry": None}
+
+
 def test_two_files_of_one_name_are_two_modules(tmp_path: Path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

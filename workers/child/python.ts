@@ -12,7 +12,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Description, localFolders } from '../../schemas/description.js'
 import { isReason } from './output.js'
-import { asUser, canWrite, checkPython, type HostUser, homeOf, withoutOwn } from './process.js'
+import { asUser, canWrite, checkPython, type HostUser, homeOf, startIn, withoutOwn } from './process.js'
 import { pruneEnvironments } from './python-cache.js'
 import {
   baseInterpreter,
@@ -126,7 +126,7 @@ async function make(target: string, needs: PythonNeeds, base: Interpreter, optio
     if (user === null) await mkdir(draft)
     else await makeFor(user, draft)
     for (const step of stepsFor(needs, { base, target: folder, editable: true, uv }))
-      await install(step, { env, user, draft }, log)
+      await install(step, { env, user, draft, folder: needs.folder }, log)
     const finished = `${draft}.finished`
     await rename(folder, finished)
     if (user !== null) await keepReadOnly(finished, user)
@@ -151,23 +151,25 @@ interface Installer {
   env: Env
   user: HostUser | null
   draft: string
+  /** Of the application: uv reads its settings from there. */
+  folder: string
 }
 
 /** Throws an Error with the last line of the output. */
 async function install(
   { words, env: more }: InstallStep,
-  { env, user, draft }: Installer,
+  { env, user, draft, folder }: Installer,
   log: (line: string) => void,
 ): Promise<void> {
-  const [command, ...args] = words
+  // Python looks for modules in the folder that it is started in: one of the application is not taken for pip.
+  const { cwd, command, args } = startIn(user, words[1] === '-m' ? '/' : folder, words[0], words.slice(1))
   // An environment that is active here is not the one that is made. Local packages run code of the application.
   const { VIRTUAL_ENV: _, PYTHONHOME: __, ...others } = withoutOwn(env)
   const own = user === null ? {} : { UV_CACHE_DIR: join(draft, 'cache'), PIP_CACHE_DIR: join(draft, 'cache') }
   const child = spawn(command, args, {
     env: { ...others, ...more, ...own, ...homeOf(user) },
     ...asUser(user),
-    // pip is a module of Python, which looks for modules in the folder that it is started in.
-    ...(user === null ? {} : { cwd: '/' }),
+    cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: INSTALL_MS,
   })
@@ -179,5 +181,5 @@ async function install(
       log(line.trim())
     })
   const code = await new Promise<number | null>((done, failed) => child.once('error', failed).once('close', done))
-  if (code !== 0) throw new Error(`"${command} ${args.slice(0, 3).join(' ')} …" failed: ${last || `exit code ${code}`}`)
+  if (code !== 0) throw new Error(`"${words.slice(0, 4).join(' ')} …" failed: ${last || `exit code ${code}`}`)
 }

@@ -14,8 +14,12 @@ from types import ModuleType
 
 
 def extend_path(folders: list[Path]) -> None:
-    """Makes the modules of these folders importable, after all others."""
-    for folder in folders:
+    """
+    Makes the modules of these folders importable, after all others. A folder that is itself a package is imported by
+    its name, so that the folder above it counts, too.
+    """
+    above = [folder.parent for folder in folders if (folder / "__init__.py").exists()]
+    for folder in [*folders, *above]:
         if str(folder) not in sys.path:
             sys.path.append(str(folder))
 
