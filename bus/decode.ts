@@ -38,7 +38,7 @@ export function decodeJson(bytes: Uint8Array, { quote = true, most }: Options = 
 
 /** The value as the validator's type. Throws invalid (422) naming path and expectation; an absent body is `{}`. */
 export function decodeAs<T>(bytes: Uint8Array, validate: (value: unknown) => IValidation<T>): T {
-  return checkAs(valueOf(decodeJson(bytes)), validate)
+  return checkAs(bodyOf(decodeJson(bytes)), validate)
 }
 
 /** The same for a value that was read already; `whole` names it. */
@@ -52,7 +52,7 @@ export function checkAs<T>(value: unknown, validate: (value: unknown) => IValida
 
 /** As decodeAs, but throws all that is wrong as InvalidFields, and quotes nothing of the body: it may hold secrets. */
 export function decodeFields<T>(bytes: Uint8Array, validate: (value: unknown) => IValidation<T>): T {
-  const result = validate(valueOf(decodeJson(bytes, { quote: false })))
+  const result = validate(bodyOf(decodeJson(bytes, { quote: false })))
   if (result.success) return result.data
   throw new InvalidFields(problemsOf(result.errors))
 }
@@ -89,7 +89,7 @@ function cutPacked(bytes: Uint8Array): { head: Uint8Array; rest: Uint8Array } {
 }
 
 /** `null` is a body, and none of this API. */
-const valueOf = (body: unknown): unknown => (body === undefined ? {} : body)
+const bodyOf = (body: unknown): unknown => (body === undefined ? {} : body)
 
 function show(value: unknown): string {
   if (value === undefined) return 'nothing'

@@ -4,9 +4,9 @@ import type { RouteGroup } from '../schemas/application.js'
 import { validateAppInfo } from '../schemas/calls.js'
 import { readBoolean } from '../schemas/query.js'
 import { rpc } from '../schemas/subjects.js'
+import { consoleAddress } from './console-address.js'
 import type { Edge } from './context.js'
 import type { Exchange } from './http/exchange.js'
-import { consoleAddress } from './pages/console.js'
 import { ask, notReady } from './readiness.js'
 
 const decoder = new TextDecoder()

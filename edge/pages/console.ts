@@ -1,7 +1,7 @@
 /** `/console`: the files that the build made of console/. The calls of the page carry the key that a person enters there. */
 import { join } from 'node:path'
 import { isUuid } from '../../schemas/ids.js'
-import { isLoopback } from '../../schemas/loopback.js'
+import { addressOf, isOff } from '../console-address.js'
 import type { Edge } from '../context.js'
 import { type BuiltFile, type BuiltFolder, FOREVER, FRESH, openFolder, replyFile } from '../files.js'
 import type { Exchange } from '../http/exchange.js'
@@ -43,9 +43,6 @@ export function consoleLink(edge: Edge, exchange: Exchange): void {
 const isElsewhere = ({ config, pages }: Edge, exchange: Exchange): boolean =>
   config.console_url !== '' && !pages.isConsole(exchange)
 
-const addressOf = ({ config, application }: Edge): string =>
-  `${config.console_url}${application?.http.mount_prefix ?? ''}/console`
-
 /** Null: the request was refused and answered. */
 async function filesFor(edge: Edge, exchange: Exchange): Promise<ReadonlyMap<string, BuiltFile> | null> {
   // A deployment has no console.
@@ -58,11 +55,3 @@ async function filesFor(edge: Edge, exchange: Exchange): Promise<ReadonlyMap<str
   exchange.refuse('not_found', isOff(edge) ? OFF : MISSING)
   return null
 }
-
-/** Null: it is not served. */
-export const consoleAddress = (edge: Edge): string | null =>
-  isOff(edge) || edge.application?.http.disabled.includes('meta') ? null : addressOf(edge)
-
-/** The page lets whoever opens it do everything, so it needs what keeps others out. */
-const isOff = ({ config, application }: Edge): boolean =>
-  !isLoopback(config.host) && !config.require_keys && application?.auth == null

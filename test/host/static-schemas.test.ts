@@ -7,7 +7,7 @@ import { root } from '../../cli/root.js'
 import { extractionsOf } from '../../workers/host/loading.js'
 import { subgraphs } from '../../workers/host/schemas/describe.js'
 import { extract } from '../../workers/host/schemas/extract.js'
-import { openSchemaCache, type SchemaCache } from '../../workers/host/schemas/schema-cache.js'
+import { openSchemaCache } from '../../workers/host/schemas/schema-cache.js'
 import { openStaticSchemas } from '../../workers/host/schemas/static-schemas.js'
 import { until } from '../helpers/until.js'
 
@@ -15,8 +15,6 @@ t.setTimeout(180_000)
 const folder = join(root, 'test/apps/types')
 const graph = (name: string, file = 'graph.ts') =>
   ({ graph_id: name, file: join(folder, file), name }) as Parameters<typeof extractionsOf>[1][number]
-
-const none: SchemaCache = { read: () => null, write() {} }
 
 t.test('what the types said is kept on disk until a file changes', async t => {
   const app = mkdtempSync(join(folder, 'cached-'))
@@ -98,7 +96,7 @@ t.test('the types of graphs, builders and factories', async t => {
 
 t.test('what cannot be read has no types, and costs the others nothing', async t => {
   const extractions = extractionsOf(folder, [graph('graph'), graph('nobody'), graph('lost', 'missing.ts')])
-  const schemas = openStaticSchemas(extractions, { cache: none })
+  const schemas = openStaticSchemas(extractions)
   const ask = async (id: string) => {
     for (;;) {
       const found = await schemas
@@ -138,6 +136,6 @@ t.test('a subgraph has the types of the fields that it shares with its graph', a
 })
 
 t.test('a compiler that does not end is stopped', async t => {
-  const schemas = openStaticSchemas(extractionsOf(folder, [graph('graph')]), { limit_ms: 10, cache: none })
+  const schemas = openStaticSchemas(extractionsOf(folder, [graph('graph')]), { limit_ms: 10 })
   t.equal(await schemas.of('graph'), null)
 })

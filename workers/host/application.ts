@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type GraphConfig, readAppConfig, settingsOf } from '../../schemas/application.js'
 import type { Hello } from '../../schemas/host.js'
 import { isObject } from '../../schemas/json.js'
@@ -24,7 +25,8 @@ import {
   useBundle,
   withoutSourceMaps,
 } from './loading.js'
-import { openStaticSchemas, type StaticSchemas } from './schemas/static-schemas.js'
+import { openSchemaCache, schemaFolder } from './schemas/schema-cache.js'
+import { openStaticSchemas, PROGRAM, type StaticSchemas } from './schemas/static-schemas.js'
 
 export interface Application {
   hello: Hello
@@ -116,7 +118,9 @@ export async function loadApplication(path: string): Promise<Application> {
     await tuneLibrary(folder, files)
     const storeWrapper = await storeWrapperOf(folder, files)
     const schemaTools = () => schemaToolsOf(folder, files)
-    const types = openStaticSchemas(extractionsOf(folder, entries))
+    const extractions = extractionsOf(folder, entries)
+    const cache = openSchemaCache(extractions, fileURLToPath(PROGRAM), schemaFolder(process.env))
+    const types = openStaticSchemas(extractions, { cache })
     return { hello, graphs, library, storeWrapper, schemaTools, types, execution: executionOf(version) }
   } catch (error) {
     const hello = { error: (error as Error).message, graphs: [] }

@@ -26,15 +26,13 @@ export interface SchemaCache {
   write(extracted: Extracted): void
 }
 
-const cacheFolder = () => join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'weft', 'schemas')
+/** `env`: the variables of the process. */
+export const schemaFolder = (env: { readonly [name: string]: string | undefined }): string =>
+  join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'weft', 'schemas')
 const PACKAGES = `${sep}node_modules${sep}`
 
 /** `program`: the file that extracts; another one may give other answers. */
-export function openSchemaCache(
-  extractions: readonly Extraction[],
-  program: string,
-  folder = cacheFolder(),
-): SchemaCache {
+export function openSchemaCache(extractions: readonly Extraction[], program: string, folder: string): SchemaCache {
   const path = join(folder, `${hashOf(JSON.stringify(extractions))}.json`)
   return {
     read() {

@@ -3,13 +3,13 @@
  * memory and of time, of a host that executes no runs. While it works, the answer is `unavailable`, which is not cached
  * and which clients repeat; when it fails, graphs have the schemas that need no types.
  */
-import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { fail } from '../../../schemas/errors.js'
 import type { Extraction, TypeSchemas } from './extract.js'
-import { type ByGraph, type Extracted, openSchemaCache } from './schema-cache.js'
+import type { ByGraph, Extracted, SchemaCache } from './schema-cache.js'
 
-const PROGRAM = new URL('../../../programs/static-schemas.js', import.meta.url)
+export const PROGRAM = new URL('../../../programs/static-schemas.js', import.meta.url)
+const NO_CACHE: SchemaCache = { read: () => null, write() {} }
 /** A caller waits so long: hosts have 30 s for an answer. */
 const ANSWER_MS = 20_000
 /** The compiler needs 3 to 20 s. */
@@ -24,7 +24,7 @@ export interface StaticSchemas {
 /** `extractions`: each is a program of the compiler. */
 export function openStaticSchemas(
   extractions: readonly Extraction[],
-  { limit_ms = LIMIT_MS, cache = openSchemaCache(extractions, fileURLToPath(PROGRAM)) } = {},
+  { limit_ms = LIMIT_MS, cache = NO_CACHE }: { limit_ms?: number; cache?: SchemaCache } = {},
 ): StaticSchemas {
   const known = new Set(extractions.flatMap(({ graphs }) => graphs.map(({ graph_id }) => graph_id)))
   let reading: Promise<ByGraph> | null = null
