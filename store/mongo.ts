@@ -3,8 +3,7 @@
  * each atomic by itself, and stops at the first whose condition fails; completed steps are on the disks of a majority
  * when it resolves. No transactions, so a single server will do where losing it is acceptable.
  */
-import { StoreOutage } from '../schemas/errors.js'
-import { TransientSet } from '../schemas/transient.js'
+import { openCalls } from './calls.js'
 import { collections, ensureIndexes } from './mongo/collections.js'
 import { connect, hostsOf, isOutage, type MongoOptions, patiently } from './mongo/connection.js'
 import type { Doc } from './mongo/documents.js'
@@ -28,39 +27,17 @@ export async function openMongo(options: MongoOptions): Promise<Store> {
   })
   const { client, db, standalone } = await connect(options)
   const all = collections(db)
-  try {
-    await finishRemovals(all, 1_000)
-  } catch (error) {
-    await client.close()
-    throw error
-  }
+  // The sweep finishes them, too.
+  await finishRemovals(all, 1_000).catch(error =>
+    options.log?.warn({ err: error }, 'removals that were interrupted could not be finished yet'),
+  )
   if (standalone)
     options.log?.warn(
       { hosts: hostsOf(options.url) },
       'MongoDB is a single server without a replica set: a write that its restart interrupts is not retried by the driver, and runs are lost with its disk; use a replica set in production',
     )
 
-  const underWay = new TransientSet<Promise<unknown>>()
-  let closed: Promise<void> | null = null
-  let out = false
-  const call = async <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
-    if (closed) throw new StoreOutage('The store is closed')
-    const answer = work()
-    underWay.add(answer)
-    try {
-      const value = await answer
-      if (out) options.log?.info({}, 'the database can be used again')
-      out = false
-      return value
-    } catch (error) {
-      if (!isOutage(error)) throw error
-      if (!out) options.log?.warn({ err: error }, 'the database cannot be used')
-      out = true
-      throw new StoreOutage('The database cannot be used at the moment')
-    } finally {
-      underWay.delete(answer)
-    }
-  }
+  const { call, close } = openCalls(isOutage, options.log)
 
   return {
     ...guarded(reads(all), call),
@@ -78,10 +55,7 @@ export async function openMongo(options: MongoOptions): Promise<Store> {
         return storageSize + indexSize
       }),
     reusable: async () => 0,
-    close() {
-      closed ??= Promise.allSettled(underWay).then(() => client.close())
-      return closed
-    },
+    close: () => close(() => client.close()),
   }
 }
 

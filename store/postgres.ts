@@ -2,8 +2,7 @@
  * The store in PostgreSQL (14 or newer), shared by any number of resource workers. `apply` is one transaction, and is on the
  * server's disk when it resolves, as far as its `synchronous_commit` says; a read issued after that sees it.
  */
-import { StoreOutage } from '../schemas/errors.js'
-import { TransientSet } from '../schemas/transient.js'
+import { openCalls } from './calls.js'
 import type { Store } from './port.js'
 import { isOutage, openDatabase, type PostgresOptions, placeOf, type Query } from './postgres/connection.js'
 import { assistantReads, recordReads, runReads } from './postgres/reads.js'
@@ -46,27 +45,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     throw new Error(`No PostgreSQL answers at ${placeOf(url)}: ${error.message}`)
   }
 
-  const underWay = new TransientSet<Promise<unknown>>()
-  let closed: Promise<void> | null = null
-  let out = false
-  const call = async <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
-    if (closed) throw new StoreOutage('The store is closed')
-    const answer = work()
-    underWay.add(answer)
-    try {
-      const value = await answer
-      if (out) log?.info({}, 'the database can be used again')
-      out = false
-      return value
-    } catch (error) {
-      if (!isOutage(error)) throw error
-      if (!out) log?.warn({ err: error }, 'the database cannot be used')
-      out = true
-      throw new StoreOutage('The database cannot be used at the moment')
-    } finally {
-      underWay.delete(answer)
-    }
-  }
+  const { call, close } = openCalls(isOutage, log)
   const query: Query = (text, params) => call(() => database.query(text, params))
 
   const write = openWriter(database)
@@ -94,9 +73,6 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
       return rows[0]![0] as number
     },
     reusable: async () => 0,
-    close() {
-      closed ??= Promise.allSettled(underWay).then(() => database.end())
-      return closed
-    },
+    close: () => close(() => database.end()),
   }
 }

@@ -63,7 +63,7 @@ export const INDEXES: readonly IndexRow[] = [
   index('threads', 'busy_by_updated', { updated_at: 1, _id: 1 }, some({ status: 'busy' })),
   index('threads', 'removing', { _removing: 1 }, some({ _removing: { $gt: 0 } })),
   index('runs', 'by_thread', { thread_id: 1, created_at: -1, _id: -1 }),
-  index('runs', 'unsettled', { created_at: 1, _id: 1 }, some({ _open: true })),
+  index('runs', 'open_by_created', { _open: 1, created_at: 1, _id: 1 }, some({ _open: true })),
   index('runs', 'of_key', { key_id: 1 }, some({ _open: true, key_id: { $gt: '' } })),
   index('runs', 'running', { status: 1, _id: 1 }, some({ status: 'running' })),
   index('runs', 'start_due', { due_at: 1 }, some({ status: 'pending', due_at: { $gt: 0 } })),

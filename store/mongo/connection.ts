@@ -47,7 +47,9 @@ export async function connect({ url, onCommand }: MongoOptions): Promise<Connect
 
 /** For work that takes its time: making an index of a large collection. */
 export async function patiently(url: string, work: (db: Db) => Promise<void>): Promise<void> {
-  const client = clientOf(url, { ...optionsFor(url), socketTimeoutMS: 0, maxPoolSize: 1 })
+  const { writeConcern, ...options } = optionsFor(url)
+  const patient = { ...options, writeConcern: { ...writeConcern, wtimeoutMS: 0 } } as MongoClientOptions
+  const client = clientOf(url, { ...patient, socketTimeoutMS: 0, maxPoolSize: 1 })
   try {
     await answers(client, url)
     await work(client.db(databaseOf(url)))
@@ -56,7 +58,7 @@ export async function patiently(url: string, work: (db: Db) => Promise<void>): P
   }
 }
 
-function clientOf(url: string, options: MongoClientOptions): MongoClient {
+export function clientOf(url: string, options: MongoClientOptions): MongoClient {
   try {
     return new MongoClient(url, options)
   } catch (error) {
@@ -74,22 +76,36 @@ async function answers(client: MongoClient, url: string): Promise<void> {
   }
 }
 
-const optionsFor = (url: string): MongoClientOptions => ({
+/** What the URL says comes first, but for what the promises rest on. */
+export function optionsFor(url: string): MongoClientOptions {
+  const named = new Set(
+    [...(url.split('?')[1] ?? '').matchAll(/(?:^|&)(\w+)=/g)].map(([, name]) => name!.toLowerCase()),
+  )
+  const usual = Object.entries(DEFAULTS).filter(([name]) => !named.has(name.toLowerCase()))
+  return { ...Object.fromEntries(usual), ...FORCED }
+}
+
+const DEFAULTS: MongoClientOptions = {
   appName: 'weft',
-  writeConcern: { w: 'majority', journal: true, wtimeoutMS: DURABLE_MS },
   retryReads: true,
-  // The driver does not retry at a standalone server, which does not record whether a write was done.
+  // The driver does not retry at a standalone server, which does not record whether a write was done. Amazon DocumentDB has
+  // no retryable writes: its URLs say retryWrites=false.
   retryWrites: true,
   serverSelectionTimeoutMS: SELECT_MS,
   connectTimeoutMS: SELECT_MS,
   heartbeatFrequencyMS: WATCH_MS,
   socketTimeoutMS: ANSWER_MS,
   waitQueueTimeoutMS: ANSWER_MS,
-  ...(/[?&]maxPoolSize=/i.test(url) ? {} : { maxPoolSize: 50 }),
+  maxPoolSize: 50,
+}
+const FORCED: MongoClientOptions = {
+  writeConcern: { w: 'majority', journal: true, wtimeoutMS: DURABLE_MS },
+  // A secondary may lag: a run would go on from an older checkpoint.
+  readPreference: 'primary',
   ignoreUndefined: true,
   promoteBuffers: true,
   enableUtf8Validation: false,
-})
+}
 
 /** The database that the URL names, `weft` when it names none. */
 export const databaseOf = (url: string): string =>
@@ -99,8 +115,8 @@ export const databaseOf = (url: string): string =>
 export const hostsOf = (url: string): string =>
   /^mongodb(?:\+srv)?:\/\/(?:[^/]*@)?([^/?]+)/.exec(url)?.[1] ?? 'MONGODB_URL'
 
-/** The server's error codes for a command that is wrong, whenever it is sent. */
-const WRONG = new Set([2, 9, 14, 17, 28, 31, 40, 52, 54, 56, 57, 66, 72, 10334])
+/** The server's error codes for a command that is wrong or not allowed, whenever it is sent. */
+const WRONG = new Set([2, 9, 13, 14, 17, 18, 28, 31, 40, 52, 54, 56, 57, 66, 72, 10334])
 
 /**
  * Whether the database cannot be used now: the outcome of the call is not known, it can be repeated. All that the

@@ -85,7 +85,12 @@ export async function put(all: Collections, on: CollectionName, owner: Owner, do
     if (!isTaken(error)) throw error
   }
   // The existing document has parts (or another caller was faster).
-  const before = await all[on].findOneAndReplace(filter, whole, { upsert: true, projection: { _parts: 1 } })
+  const replace = () => all[on].findOneAndReplace(filter, whole, { upsert: true, projection: { _parts: 1 } })
+  const before = await replace().catch(error => {
+    if (!isTaken(error)) throw error
+    // Another caller has inserted it between look and insert: it is there now.
+    return replace()
+  })
   await remove(all, before?._parts)
   return before === null
 }

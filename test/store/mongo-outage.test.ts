@@ -19,7 +19,8 @@ import {
   MongoWriteConcernError,
 } from 'mongodb'
 import t from 'tap'
-import { isOutage } from '../../store/mongo/connection.js'
+import { openCalls } from '../../store/calls.js'
+import { isOutage, optionsFor } from '../../store/mongo/connection.js'
 import { openMongo } from '../../store/mongo.js'
 import { halt } from '../helpers/processes.js'
 import { startOwnMongo } from '../helpers/stores/mongo-server.js'
@@ -84,12 +85,48 @@ t.test('errors of the driver', t => {
     answer(2, 'BadValue'),
     answer(9, 'FailedToParse'),
     answer(14, 'TypeMismatch'),
+    answer(13, 'Unauthorized'),
+    answer(18, 'AuthenticationFailed'),
     new TypeError('wrong'),
     'wrong',
     null,
   ]
   for (const error of ours) t.notOk(isOutage(error), `${error}`)
   t.end()
+})
+
+t.test('the URL chooses, but for what the promises rest on', t => {
+  const own = optionsFor('mongodb://h/d?retryWrites=false&socketTimeoutMS=90000&readPreference=secondaryPreferred&w=1')
+  t.notOk('retryWrites' in own)
+  t.notOk('socketTimeoutMS' in own)
+  t.match(own, { readPreference: 'primary', writeConcern: { w: 'majority', journal: true }, maxPoolSize: 50 })
+  t.match(optionsFor('mongodb://h/d'), { retryWrites: true, socketTimeoutMS: 30_000 })
+  t.end()
+})
+
+t.test('an outage is logged once, also while some calls succeed beside it', async t => {
+  const lines: string[] = []
+  const say = (_: object, message: string) => void lines.push(message)
+  const { call, close } = openCalls(isOutage, { info: say, warn: say })
+  for (let i = 0; i < 5; i++) {
+    await t.rejects(
+      call(() => Promise.reject(new MongoClientClosedError())),
+      { code: 'unavailable' },
+    )
+    t.equal(await call(async () => 'fine'), 'fine')
+  }
+  t.same(lines, ['the database cannot be used'])
+  await t.rejects(
+    call(() => Promise.reject(new TypeError('ours'))),
+    TypeError,
+  )
+  let ends = 0
+  await Promise.all([close(async () => void ends++), close(async () => void ends++)])
+  t.equal(ends, 1)
+  await t.rejects(
+    call(async () => 'fine'),
+    { code: 'unavailable' },
+  )
 })
 
 t.test('the server dies while a large value is on its way to it', async t => {
