@@ -171,14 +171,14 @@ t.test('the command line', async t => {
   })
   t.throws(() => optionsOf(['--only', 'x']), /expected whole numbers/)
   t.throws(() => optionsOf(['--no-times']), /expected with --quick/)
-  t.throws(() => optionsOf(['--store', 'x']), /expected sqlite, mongo or both/)
+  t.throws(() => optionsOf(['--store', 'x']), /expected sqlite, postgres, mongo or all/)
 })
 
 t.test('two rows with a small load', async t => {
   const out = mkdtempSync(join(tmpdir(), 'weft-faults-'))
   t.teardown(() => rmSync(out, { recursive: true, force: true }))
   const main = fileURLToPath(new URL('harness/main.js', import.meta.url))
-  const store = storeKind === 'mongo' ? 'mongo' : 'sqlite'
+  const store = storeKind
   const args = [main, '--quick', '--no-times', '--only', '6,9', '--store', store, '--out', out]
   const { stdout } = await promisify(execFile)(process.execPath, args).catch(error => error as { stdout: string })
   t.match(stdout, /every row held/, stdout)

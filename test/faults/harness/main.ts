@@ -6,7 +6,8 @@ import { root } from '../../../cli/root.js'
 import { UserError } from '../../../cli/user-error.js'
 import { machine } from '../../../scripts/bench/report.js'
 import { isForeign } from '../../../scripts/checks/foreign-settings.js'
-import { startMongo, type TestMongo } from '../../helpers/stores/mongo-server.js'
+import { startMongo } from '../../helpers/stores/mongo-server.js'
+import { startPostgres } from '../../helpers/stores/postgres-server.js'
 import { runSoak } from '../soak/main.js'
 import { HELP, type Options, optionsOf } from './options.js'
 import { randomOf } from './random.js'
@@ -36,23 +37,31 @@ async function main(args: string[]): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
   let short = 0
   for (const store of options.stores) {
-    const mongo = store === 'mongo' ? await startMongo({ lasting: !options.quick }) : null
+    const server = await startServer(store, options)
     const tally: Tally = { streams: 0, wrong: 0, broken: 0 }
     try {
       for (const row of selected) {
-        if (stop.signal.aborted || (row.oneStore !== undefined && store === 'mongo' && options.only === null)) continue
+        if (stop.signal.aborted || (row.oneStore !== undefined && store !== 'sqlite' && options.only === null)) continue
         for (let n = 0; n < (row.number === RANDOM_ROW ? options.random : 1); n++) {
-          const result = await execute(row, store, options.seed + n, { options, mongo, tally })
+          const result = await execute(row, store, options.seed + n, { options, server, tally })
           if (result.short.length > 0) short++
           save(options, rows, result)
         }
       }
     } finally {
-      await mongo?.stop()
+      await server?.stop()
     }
   }
   say(short === 0 ? 'every row held' : `${short} rows fell short; their ledgers and logs are in .faults/`)
   process.exit(short === 0 ? 0 : 1)
+}
+
+type Server = Awaited<ReturnType<typeof startMongo | typeof startPostgres>>
+
+/** Null: the store is embedded. */
+async function startServer(store: StoreName, { quick }: Options): Promise<Server | null> {
+  if (store === 'sqlite') return null
+  return store === 'mongo' ? startMongo({ lasting: !quick }) : startPostgres()
 }
 
 /** The stage of the row that is executed. */
@@ -60,16 +69,18 @@ let current: Stage | null = null
 
 interface Place {
   options: Options
-  mongo: TestMongo | null
+  server: Server | null
   tally: Tally
 }
 
-async function execute(row: Row, store: StoreName, seed: number, { options, mongo, tally }: Place): Promise<Result> {
+async function execute(row: Row, store: StoreName, seed: number, { options, server, tally }: Place): Promise<Result> {
   const { quick, long, times } = options
   say(`${row.number}. ${row.name} (${store})`)
   const folder = join(OURS, `${row.number}-${store}-${seed}`)
   rmSync(folder, { recursive: true, force: true })
-  const stage = (current = openStage({ store, quick, long, times, random: randomOf(seed), folder, mongo, tally, say }))
+  const database = server && { name: server.name, url: await server.url() }
+  const random = randomOf(seed)
+  const stage = (current = openStage({ store, quick, long, times, random, folder, database, tally, say }))
   const since = performance.now()
   const busy = Math.round(loadavg()[0]! * 10) / 10
   const measured = await row.run(stage).catch(error => {

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { UserError } from '../../../cli/user-error.js'
 import { STORES, type StoreName } from './result.js'
 
-export const HELP = `npm run faults -- [--only 1,5,13] [--quick [--no-times] | --long] [--store sqlite|mongo|both]
+export const HELP = `npm run faults -- [--only 1,5,13] [--quick [--no-times] | --long] [--store sqlite|postgres|mongo|all]
                   [--seed n] [--random n] [--out folder] [--page]
 
 Injects the faults of docs/faults.md into a Weft of real processes and checks what is promised for each; then it executes
@@ -43,7 +43,7 @@ export function optionsOf(args: string[]): Options | null {
       quick: { type: 'boolean', default: false },
       long: { type: 'boolean', default: false },
       'no-times': { type: 'boolean', default: false },
-      store: { type: 'string', default: 'both' },
+      store: { type: 'string', default: 'all' },
       seed: { type: 'string' },
       random: { type: 'string' },
       out: { type: 'string', default: 'docs' },
@@ -55,15 +55,15 @@ export function optionsOf(args: string[]): Options | null {
   const { only, quick, long, store, out, page } = values
   if (quick && long) throw new UserError('--quick and --long: expected one of them', 2)
   if (values['no-times'] && !quick) throw new UserError('--no-times: expected with --quick', 2)
-  if (store !== 'both' && !STORES.includes(store as StoreName))
-    throw new UserError(`--store ${store}: expected sqlite, mongo or both`, 2)
+  if (store !== 'all' && !STORES.includes(store as StoreName))
+    throw new UserError(`--store ${store}: expected sqlite, postgres, mongo or all`, 2)
   const rows = only === undefined ? null : only.split(',').map(text => whole('only', text))
   return {
     only: rows,
     quick,
     long,
     times: !values['no-times'],
-    stores: store === 'both' ? STORES : [store as StoreName],
+    stores: store === 'all' ? STORES : [store as StoreName],
     seed: values.seed === undefined ? Date.now() % 1_000_000 : whole('seed', values.seed),
     random: values.random === undefined ? (rows === null ? 1 : 0) : whole('random', values.random),
     out,

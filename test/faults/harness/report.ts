@@ -11,7 +11,7 @@ export interface Kept {
 }
 
 const MARK = '<!-- results -->'
-const NAMES: { [store in StoreName]: string } = { sqlite: 'SQLite', mongo: 'MongoDB' }
+const NAMES: { [store in StoreName]: string } = { sqlite: 'SQLite', postgres: 'PostgreSQL', mongo: 'MongoDB' }
 
 export const readResults = (folder: string): Kept => {
   const file = join(folder, 'faults.json')
@@ -50,17 +50,17 @@ function tableOf(rows: readonly Row[], { machine, results }: Kept): string {
   const overview = rows.map(row => {
     const cell = (store: StoreName) => {
       const all = of(row.number).filter(one => one.store === store)
-      if (all.length === 0) return row.oneStore !== undefined && store === 'mongo' ? 'as SQLite' : 'not run'
+      if (all.length === 0) return row.oneStore !== undefined && store !== 'sqlite' ? 'as SQLite' : 'not run'
       const verdict = all.every(({ short }) => short.length === 0) ? 'held' : 'short'
       return all.some(({ size }) => size === 'full') ? verdict : `${verdict}, ${all[0]!.size} load`
     }
-    return rowOf([`[${row.number}. ${row.name}](#${anchorOf(row)})`, cell('sqlite'), cell('mongo')])
+    return rowOf([`[${row.number}. ${row.name}](#${anchorOf(row)})`, ...STORES.map(cell)])
   })
   return [
     `The newest row was executed by ${machine} Older rows may come from another machine.`,
     '',
-    rowOf(['row', 'SQLite', 'MongoDB']),
-    rowOf(['---', '---', '---']),
+    rowOf(['row', ...STORES.map(store => NAMES[store])]),
+    rowOf(['---', ...STORES.map(() => '---')]),
     ...overview,
     '',
     ...rows.flatMap(row => sectionOf(row, of(row.number))),
@@ -85,7 +85,7 @@ function sectionOf(row: Row, results: readonly Result[]): string[] {
     const verdict = short.length === 0 ? 'Held.' : `**Short**: ${short.join('; ')}.`
     lines.push(
       rowOf([
-        store === 'mongo' ? `${NAMES[store]} (${server ?? 'server not noted'})` : NAMES[store],
+        store === 'sqlite' ? NAMES[store] : `${NAMES[store]} (${server ?? 'server not noted'})`,
         load,
         [measured, verdict].filter(Boolean).join('. '),
         `${date}, load ${busy}, \`${command}\``,

@@ -1,6 +1,6 @@
 /** What a row measured on a store. */
 
-export const STORES = ['sqlite', 'mongo'] as const
+export const STORES = ['sqlite', 'postgres', 'mongo'] as const
 export type StoreName = (typeof STORES)[number]
 
 /** small: `--quick`. full: that of the promise, by `--long` or because the usual load is that already. */

@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import type { RoleName } from '../../../cli/commands/roles.js'
 import { allGone, below, type Proc, type Roles, type RolesOptions, startRoles } from '../../helpers/cluster.js'
 import type { Broker, TestNats } from '../../helpers/nats.js'
-import type { TestMongo } from '../../helpers/stores/mongo-server.js'
 import { type Ledger, openLedger } from './ledger.js'
 import type { Random } from './random.js'
 import type { Size, StoreName } from './result.js'
@@ -36,7 +35,7 @@ export interface Stage {
   witness: string
   ledger: Ledger
   /** The store as environment variables of a process. */
-  env(): { MONGODB_URL: string }
+  env(): { DATABASE_URI: string; MONGODB_URL: string }
   /** Two edges, three graph workers of ten slots, and the resource workers that the store allows. */
   roles<B extends Broker = TestNats>(options?: RolesOptions<B>): Promise<Roles<B>>
   /** Kill -9. What runs below the process must end by itself. */
@@ -67,7 +66,8 @@ export interface StageOptions {
   times: boolean
   random: Random
   folder: string
-  mongo: TestMongo | null
+  /** A database for this row; null: the store is embedded. */
+  database: { name: string; url: string } | null
   tally: Tally
   say(line: string): void
 }
@@ -76,17 +76,16 @@ const APP = 'test/apps/faults'
 /** Hosts end when their pipe closes. */
 const CHILDREN_MS = 15_000
 
-export function openStage({ store, quick, long, times, random, folder, mongo, tally, say }: StageOptions): Stage {
+export function openStage({ store, quick, long, times, random, folder, database, tally, say }: StageOptions): Stage {
   mkdirSync(folder, { recursive: true })
   const undos: (() => unknown)[] = []
   const short: string[] = []
   const orphans = new Set<number>()
   const paused = new Set<Proc>()
-  let url: string | null = null
   let load: Size = 'full'
   const stage: Stage = {
     store,
-    server: mongo?.name ?? null,
+    server: database?.name ?? null,
     quick,
     random,
     tally,
@@ -101,15 +100,14 @@ export function openStage({ store, quick, long, times, random, folder, mongo, ta
     },
     load: () => (quick ? 'small' : load),
     env() {
-      if (mongo === null) return { MONGODB_URL: '' }
-      url ??= mongo.url()
-      return { MONGODB_URL: url }
+      const url = database?.url ?? ''
+      return { DATABASE_URI: store === 'postgres' ? url : '', MONGODB_URL: store === 'mongo' ? url : '' }
     },
     async roles<B extends Broker = TestNats>({ env = {}, ...options }: RolesOptions<B> = {}) {
       const roles = await startRoles<B>({
         edges: 2,
         graphs: 3,
-        resources: store === 'mongo' ? 2 : 1,
+        resources: store === 'sqlite' ? 1 : 2,
         app: APP,
         env: { ...stage.env(), N_JOBS_PER_WORKER: '10', ...env },
         ...options,

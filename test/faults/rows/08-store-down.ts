@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Libsql from 'libsql'
 import { startOwnMongo } from '../../helpers/stores/mongo-server.js'
+import { startOwnPostgres } from '../../helpers/stores/postgres-server.js'
 import { until } from '../../helpers/until.js'
 import { checkAll } from '../harness/checks.js'
 import { newThread, startLoad } from '../harness/load.js'
@@ -17,19 +18,27 @@ const THREADS = 5
 export const row: Row = {
   number: 8,
   name: 'Store down and up',
-  fault: 'MongoDB: kill -9 of the database, started again later. SQLite: another process holds the lock of the file.',
+  fault:
+    'PostgreSQL and MongoDB: kill -9 of the database, started again later. SQLite: another process holds the lock of the file.',
   promised:
     `Calls are answered within ${CALL_MS / 1_000} s, writes with 503 and \`Retry-After\`; \`/ready\` says 503 within ` +
     `${DOWN_MS / 1_000} s and 200 within ${UP_MS / 1_000} s. Runs in flight wait and go on; no accepted run is lost.`,
   async run(stage) {
-    const mongo = stage.store === 'mongo' ? await startOwnMongo() : null
-    if (mongo !== null) {
-      stage.server = mongo.name
-      stage.defer(() => mongo.stop())
+    const { store } = stage
+    const database = store === 'sqlite' ? null : await (store === 'mongo' ? startOwnMongo() : startOwnPostgres())
+    if (database !== null) {
+      stage.server = database.name
+      stage.defer(() => database.stop())
     }
-    const roles = await stage.roles(mongo === null ? {} : { env: { MONGODB_URL: mongo.url('weft') } })
+    const own: { [name: string]: string } =
+      database === null
+        ? {}
+        : store === 'mongo'
+          ? { MONGODB_URL: database.url('weft') }
+          : { DATABASE_URI: database.url('postgres') }
+    const roles = await stage.roles({ env: own })
     const url = roles.urls[0]!
-    const seconds = mongo === null ? 10 : stage.size(8, 20)
+    const seconds = database === null ? 10 : stage.size(8, 20)
     const perSecond = stage.size(10, 30)
     const half = { urls: () => roles.urls, perSecond: perSecond / 2 }
     const load = startLoad(stage, { ...half, steps: 4, ms: 100 })
@@ -44,11 +53,11 @@ export const row: Row = {
     }
     let down: number
     let up: number
-    if (mongo !== null) {
-      await mongo.kill()
+    if (database !== null) {
+      await database.kill()
       down = await statusAfter(503)
       await sleep(seconds * 1_000)
-      await mongo.restart()
+      await database.restart()
       up = await statusAfter(200)
     } else {
       const db = new Libsql(join(roles.nats.data, 'weft.db'))
@@ -75,7 +84,7 @@ export const row: Row = {
     stage.expectTime(up <= UP_MS, `/ready said 200 after ${Math.round(up)} ms`)
     const { length } = load.items
     return {
-      load: `${length + crowd.items.length} runs at ${perSecond} a second, ${crowd.items.length} of them on ${THREADS} threads; ${mongo === null ? 'locked' : 'away'} for ${seconds} s`,
+      load: `${length + crowd.items.length} runs at ${perSecond} a second, ${crowd.items.length} of them on ${THREADS} threads; ${database === null ? 'locked' : 'away'} for ${seconds} s`,
       measured:
         `${load.succeeded() + crowd.succeeded()} of ${length + crowd.items.length} accepted runs succeeded; ${refused} calls were refused, the slowest call took ` +
         `${(slow / 1_000).toFixed(1)} s; \`/ready\` said 503 after ${Math.round(down)} ms, 200 after ${Math.round(up)} ms`,

@@ -11,7 +11,7 @@ export const row: Row = {
     'kill -9 of one of the resource workers (four with MongoDB, one with SQLite) every 20 s, and of a graph worker.',
   promised: 'Each time of each cron has one run; a time that was missed is declared by the next run.',
   async run(stage) {
-    const resources = stage.store === 'mongo' ? 4 : 1
+    const resources = stage.store === 'sqlite' ? 1 : 4
     const roles = await stage.roles({ resources, graphs: 2, edges: 1, env: { ...CRON_ENV, N_JOBS_PER_WORKER: '100' } })
     const count = stage.size(20, 100, 200)
     const every = stage.size(7_000, 20_000)

@@ -23,7 +23,7 @@ export const row: Row = {
   promised:
     `Resident memory of a process grows by ${KB_PER_RUN} KB a run at most over the second half (${KB_PER_RUN_USUAL} KB with the usual load and ${KB_PER_RUN_QUICK} with the small one, ` +
     'in which heaps still grow to their usual size); afterwards each role has as many open descriptors as after the first tenth, ' +
-    `beside the connections to MongoDB, which its driver opens when calls meet, up to ${POOL}, and keeps.`,
+    `beside the connections to the database, which the driver opens when calls meet, up to ${POOL}, and keeps.`,
   async run(stage) {
     const most = stage.size(KB_PER_RUN_QUICK, KB_PER_RUN_USUAL, KB_PER_RUN)
     const count = stage.size(4_000, 6_000, 100_000)
@@ -35,8 +35,9 @@ export const row: Row = {
     const sample = (n: number) => {
       if (n % each === 0) samples.push(sampleOf(n, roles))
     }
-    const { MONGODB_URL } = stage.env()
-    const port = MONGODB_URL === '' ? null : Number(new URL(MONGODB_URL).port || 27_017)
+    const { DATABASE_URI, MONGODB_URL } = stage.env()
+    const database = DATABASE_URI || MONGODB_URL
+    const port = database === '' ? null : Number(new URL(database).port)
     const idle = async () => {
       await sleep(IDLE_MS)
       const now = [sampleOf(0, roles)]
@@ -52,7 +53,7 @@ export const row: Row = {
     const seconds = (performance.now() - since - IDLE_MS) / 1_000
     const after = await idle()
     writeFileSync(join(stage.folder, 'samples.jsonl'), samples.map(one => `${JSON.stringify(one)}\n`).join(''))
-    stage.expect(after.pooled <= POOL, `${after.pooled} connections to MongoDB`)
+    stage.expect(after.pooled <= POOL, `${after.pooled} connections to the database`)
     stage.expect(failed === 0, `${failed} of ${count} runs or deletes failed`)
     const found = rolesIn(samples).map(role => {
       const kb = trendOf(samples, role, 'mb', count / 2).slope * 1_024

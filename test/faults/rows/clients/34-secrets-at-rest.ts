@@ -31,7 +31,7 @@ export const row: Row = {
     stage.defer(() => oidc.stop())
     const env = { WEFT_CONTROL_KEY: KEY, WEFT_ALLOW_HOSTS: oidc.host, LOG_LEVEL: 'debug' }
     const roles = await stage.roles({ edges: 0, resources: 0, graphs: 0, env })
-    const workers = stage.store === 'mongo' ? 2 : 1
+    const workers = stage.store === 'sqlite' ? 1 : 2
     const past: Proc[] = []
     const start = (keys: string) => roles.add('resources', undefined, { WEFT_ENCRYPTION_KEY: keys })
     for (let n = 0; n < workers; n++) roles.resources.push(await start(OLD))
@@ -158,9 +158,10 @@ export const row: Row = {
   },
 }
 
-/** Every document of MongoDB as its bytes; the embedded store is a file. */
+/** Every document or row of a database server as its bytes; the embedded store is a file. */
 async function documentsOf({ env, store }: Stage): Promise<{ name: string; rows: Uint8Array[] }[]> {
-  if (store !== 'mongo') return []
+  if (store === 'sqlite') return []
+  if (store === 'postgres') return rowsOf(env().DATABASE_URI)
   const { MongoClient } = await import('mongodb')
   const client = await new MongoClient(env().MONGODB_URL).connect()
   try {
@@ -172,5 +173,25 @@ async function documentsOf({ env, store }: Stage): Promise<{ name: string; rows:
     return all
   } finally {
     await client.close()
+  }
+}
+
+async function rowsOf(url: string): Promise<{ name: string; rows: Uint8Array[] }[]> {
+  const { default: pg } = await import('pg')
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    const { rows: tables } = await client.query<{ name: string }>(
+      "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'weft'",
+    )
+    const all: { name: string; rows: Uint8Array[] }[] = []
+    for (const { name } of tables) {
+      const { rows } = await client.query<unknown[]>({ text: `SELECT * FROM weft.${name}`, rowMode: 'array' })
+      const bytes = rows.flat().map(value => (value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value))))
+      all.push({ name, rows: bytes })
+    }
+    return all
+  } finally {
+    await client.end()
   }
 }
