@@ -41,12 +41,12 @@ async def payload_forms():
         "seen_config",
         input={"ask": 1},
         metadata={"ticket": 7},
-        config={"tags": ["t"], "recursion_limit": 9, "configurable": {"a": 1}},
+        config={"tags": ["t"], "recursion_limit": 9},
         context={"b": 2},
         durability="sync",
     )
     seen_config = values["seen_config"]
-    check(seen_config["configurable"]["a"] == 1 and seen_config["context"] == {"b": 2}, "config and context")
+    check(seen_config["context"] == {"b": 2}, "config and context")
     check(seen_config["recursionLimit"] == 9 and "t" in seen_config["tags"] and seen_config["metadata"]["ticket"] == 7, "limit, tags, metadata")
     values = await client.runs.wait(tid, "counter", input={"steps": 2}, multitask_strategy="enqueue", after_seconds=0)
     check(values["numbers"] == [1, 2], "the numbers of the SDK's own defaults are taken")

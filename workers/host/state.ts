@@ -7,8 +7,7 @@ import { errorOf, render } from './render.js'
 
 /** Returns the ThreadState object. Its members hold the graph's own values, so the renderer must process it. */
 export function stateOf(snapshot: Snapshot): ThreadState {
-  const isPending = pendingTasks(snapshot)
-  const tasks = snapshot.tasks.map(task => taskOf(task, isPending(task)))
+  const tasks = snapshot.tasks.map(taskOf)
   return {
     values: snapshot.values ?? {},
     next: snapshot.next,
@@ -37,25 +36,7 @@ export function visible(metadata: JsonObject | undefined): JsonObject {
 const isHidden = (key: string): boolean =>
   key.startsWith('__') || key.startsWith('langgraph_auth_') || key === 'langgraph_request_id'
 
-type SnapshotTask = Snapshot['tasks'][number]
-
-/**
- * Returns which tasks have not finished. The library lists the interrupts of a task also after their answer, but `next`
- * names the unfinished tasks only. Of several tasks with one name, those with a result have finished.
- */
-function pendingTasks({ next, tasks }: Snapshot): (task: SnapshotTask) => boolean {
-  const left = countBy(next)
-  const all = countBy(tasks.map(({ name }) => name))
-  return ({ name, result }) => left.has(name) && (left.get(name) === all.get(name) || result === undefined)
-}
-
-function countBy(names: readonly string[]): Map<string, number> {
-  const counts = new Map<string, number>()
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
-  return counts
-}
-
-function taskOf({ id, name, path, error, interrupts, state, result }: SnapshotTask, isPending: boolean): Task {
+function taskOf({ id, name, path, error, interrupts, state, result }: Snapshot['tasks'][number]): Task {
   const nested = state !== undefined && 'values' in state ? stateOf(state as Snapshot) : null
   const { configurable } = (state ?? {}) as { configurable?: JsonObject }
   return {
@@ -63,7 +44,8 @@ function taskOf({ id, name, path, error, interrupts, state, result }: SnapshotTa
     name,
     path: path ?? [],
     error: error === undefined || error === null ? null : errorText(error),
-    interrupts: (isPending ? (interrupts ?? []) : []).map(({ id, value }) => ({
+    // The library lists the interrupts of a task also after its answer. One that asks again is not in `next` either.
+    interrupts: (result === undefined ? (interrupts ?? []) : []).map(({ id, value }) => ({
       id: id as string,
       value: value ?? null,
     })),
