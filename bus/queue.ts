@@ -5,7 +5,7 @@
 import { headers, type Msg } from 'nats'
 import type { WakeUp } from '../schemas/calls.js'
 import type { Pool } from '../schemas/ids.js'
-import { consumerOf, queue, RUNS_STREAM } from '../schemas/subjects.js'
+import { consumerOf, queue, queueInfo, RUNS_STREAM } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import type { Mux } from './mux.js'
 
@@ -230,8 +230,9 @@ interface PoolView {
   count(): Promise<number>
 }
 
-export function openPoolView(mux: Mux, pool: Pool): PoolView {
-  const subject = `$JS.API.CONSUMER.INFO.${RUNS_STREAM}.${consumerOf(pool)}`
+export function openPoolView(mux: Mux, pool: Pool, role: 'graphs' | 'deployer'): PoolView {
+  const consumer = consumerOf(pool)
+  const subject = role === 'graphs' ? queueInfo(consumer) : `$JS.API.CONSUMER.INFO.${RUNS_STREAM}.${consumer}`
   return {
     async count() {
       const { data } = await mux.ask(subject, encoder.encode('{}'))

@@ -4,7 +4,7 @@
  */
 
 import { type Pool, token } from '../schemas/ids.js'
-import { consumerOf, inboxPrefix, RUNS_STREAM, type Sender } from '../schemas/subjects.js'
+import { consumerOf, inboxPrefix, queueInfo, RUNS_STREAM, type Sender } from '../schemas/subjects.js'
 import type { Role } from './connect.js'
 
 export interface Rights {
@@ -43,7 +43,7 @@ function ofPool({ app, pool }: Sender): Rights {
       // A replay that came during a claim is sent again.
       `ctl.${pool}.*`,
       `$JS.API.CONSUMER.MSG.NEXT.${RUNS_STREAM}.${consumer}`,
-      `$JS.API.CONSUMER.INFO.${RUNS_STREAM}.${consumer}`,
+      queueInfo(consumer),
       `$JS.ACK.${RUNS_STREAM}.${pool === '*' ? '>' : `${consumer}.>`}`,
     ],
     subscribe: [
@@ -89,7 +89,9 @@ export const CROSSINGS = {
     'tunnel.graphs.>',
   ],
   /** Requests of pools that JetStream answers once. */
-  answeredOnce: ['chunk.*.*', `$JS.API.CONSUMER.INFO.${RUNS_STREAM}.*`, `$JS.ACK.${RUNS_STREAM}.>`],
+  answeredOnce: ['chunk.*.*', `$JS.ACK.${RUNS_STREAM}.>`],
+  /** The same, under another name in the account of the pools. */
+  renamed: [{ subject: `$JS.API.CONSUMER.INFO.${RUNS_STREAM}.*`, to: queueInfo('*') }],
   /** With any number of messages. */
   answeredOften: [`$JS.API.CONSUMER.MSG.NEXT.${RUNS_STREAM}.*`],
 } as const

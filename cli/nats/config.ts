@@ -108,7 +108,7 @@ export function authorizationText(passwordOf: (role: Role) => string, issuer: st
     const permissions = `{ publish: { allow: ${list(publish)}${deny} }, subscribe: { allow: ${list(subscribe)} } }`
     return `{ user: ${role}, password: ${passwordOf(role)}, permissions: ${permissions} }`
   }
-  const { fromPools, toPools, answeredOnce, answeredOften } = CROSSINGS
+  const { fromPools, toPools, answeredOnce, answeredOften, renamed } = CROSSINGS
   const exported = (kind: 'stream' | 'service', subjects: readonly string[], more = '') =>
     subjects.map(subject => `{ ${kind}: ${text(subject)}${more} }`)
   const imported = (kind: 'stream' | 'service', account: string, subjects: readonly string[]) =>
@@ -119,7 +119,7 @@ export function authorizationText(passwordOf: (role: Role) => string, issuer: st
     ${block('users', ROLES.filter(role => role !== 'graphs').map(userOf))}
     ${block('exports', [
       ...exported('stream', toPools),
-      ...exported('service', answeredOnce),
+      ...exported('service', [...answeredOnce, ...renamed.map(({ subject }) => subject)]),
       ...exported('service', answeredOften, ', response_type: stream'),
     ])}
     ${block('imports', imported('stream', POOLS_ACCOUNT, fromPools))}
@@ -130,6 +130,9 @@ export function authorizationText(passwordOf: (role: Role) => string, issuer: st
     ${block('imports', [
       ...imported('stream', ROLES_ACCOUNT, toPools),
       ...imported('service', ROLES_ACCOUNT, [...answeredOnce, ...answeredOften]),
+      ...renamed.map(
+        ({ subject, to }) => `{ service: { account: ${ROLES_ACCOUNT}, subject: ${text(subject)} }, to: ${text(to)} }`,
+      ),
     ])}
   }
 }

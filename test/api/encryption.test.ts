@@ -93,7 +93,7 @@ async function expectNoCanary(t: Test) {
 const thread = { thread_id: '' }
 
 t.test('threads, their metadata and their search', { skip }, async t => {
-  const metadata = { owner: 'ann', secret: `${CANARY} meta`, deep: { a: [`${CANARY}`, null, 1.5] }, odd: '\ud800' }
+  const metadata = { owner: 'ann', secret: `${CANARY} meta`, deep: { a: [`${CANARY}`, null, 1.5] }, odd: '\u0000' }
   const made = await ok('POST', '/threads', { metadata }, asTenant('acme'))
   thread.thread_id = made.thread_id
   t.same((await ok('GET', `/threads/${made.thread_id}`)).metadata.deep, metadata.deep, 'without the header')

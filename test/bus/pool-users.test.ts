@@ -10,6 +10,7 @@ import { openLog } from '../../bus/log.js'
 import { openReports } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
 import { answerPoolUsers, newIssuerSeed, openIssuer } from '../../bus/pool-users.js'
+import { openPoolView } from '../../bus/queue.js'
 import { poolRights } from '../../bus/rights.js'
 import { bytesHandler, serve } from '../../bus/serve.js'
 import { openTunnels } from '../../bus/tunnel.js'
@@ -139,6 +140,7 @@ t.test('with a hostile pool', async t => {
       '_INBOX_deployer.a.0',
       '$JS.API.CONSUMER.MSG.NEXT.RUNS.pool_default',
       '$JS.API.CONSUMER.INFO.RUNS.pool_default',
+      'queue_info.pool_default',
       '$JS.API.STREAM.INFO.RUNS',
       '$JS.API.DIRECT.GET.EVENTS',
       '$JS.ACK.RUNS.pool_default.1.1.1.1.0',
@@ -180,6 +182,12 @@ t.test('with a hostile pool', async t => {
     t.same(closed.sort(), subjects.sort())
   })
 
+  await t.test('a graph worker sees how many runs wait in its pool, or it would never have drained', async t => {
+    const mux = openMux(await weft.open('graphs'))
+    t.teardown(() => mux.close())
+    t.equal(await openPoolView(mux, token('pool', 'default'), 'graphs').count(), 0)
+  })
+
   await t.test(
     'JetStream answers it in the account of pools only, whatever subject it names for the answer',
     async t => {
@@ -201,7 +209,7 @@ t.test('with a hostile pool', async t => {
         [`$JS.API.CONSUMER.MSG.NEXT.RUNS.${consumer}`, json({ batch: 1, no_wait: true })],
         // Nothing is left: the answer has no body.
         [`$JS.API.CONSUMER.MSG.NEXT.RUNS.${consumer}`, json({ batch: 1, no_wait: true })],
-        [`$JS.API.CONSUMER.INFO.RUNS.${consumer}`, NOTHING],
+        [`queue_info.${consumer}`, NOTHING],
         [`$JS.ACK.RUNS.${consumer}.1.1.1.1.0`, Buffer.from('+ACK')],
         ['chunk.r1.0', json({})],
       ]

@@ -85,7 +85,7 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
       : openScaler({
           scaling: driver.scaling,
           rules: { runs_each: config.scale_runs, down_ms: config.scale_down_ms },
-          runs: pool => openPoolView(mux, token('pool', pool)).count(),
+          runs: pool => openPoolView(mux, token('pool', pool), 'deployer').count(),
           listen(pool, onMessage) {
             const subscriptions = needsOf(token('pool', pool)).map(subject => link.subscribe(subject, onMessage))
             return () => {

@@ -49,7 +49,7 @@ export async function startReplica(config: Config, link: Link, life: Lifecycle):
   life.push({ name: 'beats', quiet: () => clearInterval(timer) })
   const mux = openMux(link)
   life.push({ name: 'view of the pool', stop: () => mux.close() })
-  const view = openPoolView(mux, token('pool', config.pool))
+  const view = openPoolView(mux, token('pool', config.pool), 'graphs')
   const hurry = new AbortController()
   return {
     reports: worker.reports,

@@ -48,7 +48,7 @@ async function start({ config, nats_url, revision_id, env }: Start): Promise<voi
   life.push({ name: 'broker connection', stop: () => link.close() })
   const worker = await startGraphs(config, link, life, { deployed: { revision: revision_id, env } })
   const mux = openMux(link)
-  const view = openPoolView(mux, token('pool', config.pool))
+  const view = openPoolView(mux, token('pool', config.pool), 'graphs')
   process.on('message', async message => {
     const { deadline_ms } = (message as Drain).drain
     log.info({ deadline_ms }, 'draining: another revision is active')
