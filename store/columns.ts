@@ -97,6 +97,19 @@ export const RUN = [
   'key_id',
 ] as const satisfies (keyof RunSummary)[]
 
+/** What a search compares before it reads a run. */
+export const RUN_ENTRY = [
+  'app',
+  'run_id',
+  'thread_id',
+  'assistant_id',
+  'graph_id',
+  'status',
+  'created_at',
+  'temporary',
+  'key_id',
+] as const satisfies (keyof RunSummary)[]
+
 export const RECORD = [
   'kind',
   'app',

@@ -11,7 +11,17 @@ import type { AssistantQuery, AssistantRow, AssistantVersionRow } from './rows/a
 import type { BlobKey, BlobRow, CheckpointRow, PageQuery, Tuple, WriteKey, WriteRow } from './rows/checkpoints.js'
 import type { ItemKey, ItemQuery, ItemRow, ItemVectors, NearItem } from './rows/items.js'
 import type { RecordQuery, RecordRow } from './rows/records.js'
-import type { RunCursor, RunningRun, RunQuery, RunRow, RunSummary, WebhookLog } from './rows/runs.js'
+import type {
+  RunConditions,
+  RunCursor,
+  RunningRun,
+  RunPage,
+  RunQuery,
+  RunRow,
+  RunSearchQuery,
+  RunSummary,
+  WebhookLog,
+} from './rows/runs.js'
 import type { StateRow, Storage, ThreadPage, ThreadQuery, ThreadRow } from './rows/threads.js'
 import type { Step } from './steps.js'
 
@@ -59,6 +69,10 @@ export interface Store {
     running(limit: number, after?: string): Promise<RunningRun[]>
     /** Runs of a thread, newest first; equal times are ordered by id. */
     list(query: RunQuery): Promise<RunSummary[]>
+    /** Runs of an application, by time. One call looks at a few thousand runs at most. */
+    search(query: RunSearchQuery): Promise<RunPage>
+    /** How many runs there are. With one condition an index is counted; with several, runs are looked at. */
+    count(conditions: RunConditions): Promise<number>
     /** Pending or running runs of an application, oldest first. */
     active(
       app: string,

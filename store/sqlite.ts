@@ -6,13 +6,14 @@ import { mkdirSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StoreOutage } from '../schemas/errors.js'
-import { ASSISTANT, ASSISTANT_VERSION, labelsOfPath, PAYLOAD, RECORD, RUN, THREAD } from './columns.js'
+import { ASSISTANT, ASSISTANT_VERSION, labelsOfPath, PAYLOAD, RECORD, RUN, RUN_ENTRY, THREAD } from './columns.js'
 import type { Store } from './port.js'
 import type { AssistantRow, AssistantVersionRow } from './rows/assistants.js'
 import type { Tuple } from './rows/checkpoints.js'
 import type { RecordRow } from './rows/records.js'
 import type { RunSummary, WebhookLog } from './rows/runs.js'
 import type { StateRow, ThreadCursor, ThreadRow } from './rows/threads.js'
+import { type RunEntry, runSearch } from './run-search.js'
 import type { Param, Row } from './sqlite/database.js'
 import type { ReaderData } from './sqlite/reader.js'
 import { itemOf } from './sqlite/reads-items.js'
@@ -62,6 +63,8 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
     return (await scanner).call<Answer>(call)
   }
 
+  const runSummary = async (ids: readonly string[]) => summaries(await reader.call(['runs.summary', ids]))
+
   return {
     async apply(steps) {
       if (closed) throw new StoreOutage('The store is closed')
@@ -97,7 +100,7 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
     },
     runs: {
       get: async id => decode([...RUN, ...PAYLOAD], await reader.call<Row>(['runs.get', id])),
-      summary: async ids => summaries(await reader.call(['runs.summary', ids])),
+      summary: runSummary,
       webhookLog: async id =>
         decode<WebhookLog>(['webhook_due_at', 'webhook_log'], await reader.call<Row>(['runs.webhookLog', id])),
       unsettled: async (limit, after) => summaries(await reader.call(['runs.unsettled', limit, after])),
@@ -110,6 +113,14 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
         return rows.map(([run_id, attempt, heartbeats]) => ({ run_id, attempt, heartbeats }))
       },
       list: async query => summaries(await reader.call(['runs.list', query])),
+      ...runSearch({
+        slice: async (...wanted) =>
+          (await scan<Row[]>('runs.slice', ...wanted)).map(row => decode<RunEntry>(RUN_ENTRY, row)!),
+        count: (...wanted) => scan('runs.count', ...wanted),
+        threadsWith: (...wanted) => scan('threads.with', ...wanted),
+        haveKeys: (...wanted) => scan('threads.haveKeys', ...wanted),
+        summary: runSummary,
+      }),
       active: async (...query) => summaries(await reader.call(['runs.active', ...query])),
       countOpen: async (key_id, most) => (await reader.call<[number]>(['runs.countOpen', key_id, most]))[0],
       claimed: async (thread_id, from, limit) => summaries(await reader.call(['runs.claimed', thread_id, from, limit])),

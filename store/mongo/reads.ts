@@ -3,12 +3,14 @@ import type { Filter, FindOptions } from 'mongodb'
 import type { Store } from '../port.js'
 import type { RecordQuery, RecordRow } from '../rows/records.js'
 import type { RunCursor, RunRow, RunSummary, WebhookLog } from '../rows/runs.js'
+import { runSearch } from '../run-search.js'
 import type { Collections } from './collections.js'
 import { type Doc, key, plain } from './documents.js'
 import { beyond, type Find, finder, keyed } from './find.js'
 import { itemReads } from './items.js'
 import { nearestVectors } from './nearest.js'
 import { checkpointReads } from './reads-checkpoints.js'
+import { runSources } from './reads-run-search.js'
 import { threadReads } from './reads-threads.js'
 import { finishRemovals } from './removal.js'
 import { nameFrom } from './steps.js'
@@ -54,12 +56,14 @@ function runReads(all: Collections, { one, rows }: Find): Store['runs'] {
   const summaries = (filter: Filter<Doc>, options: FindOptions = {}) =>
     rows<RunSummary>('runs', filter, { ...options, ...SUMMARY })
   const due = (column: string, until: number) => ({ [column]: { $gt: 0, $lte: until } })
+  const summary = async (run_ids: readonly string[]) => {
+    const found = await Promise.all(run_ids.map(id => one<RunSummary>('runs', id, SUMMARY)))
+    return found.filter(run => run !== null)
+  }
   return {
     get: run_id => one<RunRow>('runs', run_id, WITHOUT_LOG),
-    async summary(run_ids) {
-      const found = await Promise.all(run_ids.map(id => one<RunSummary>('runs', id, SUMMARY)))
-      return found.filter(run => run !== null)
-    },
+    summary,
+    ...runSearch({ ...runSources(all), summary }),
     async webhookLog(run_id) {
       const found = await one<WebhookLog>('runs', run_id, LOG)
       return found && { ...found, webhook_log: found.webhook_log ?? null }

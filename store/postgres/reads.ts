@@ -5,9 +5,11 @@ import type { Store } from '../port.js'
 import type { AssistantQuery, AssistantRow, AssistantVersionRow } from '../rows/assistants.js'
 import type { RecordRow } from '../rows/records.js'
 import type { RunRow, RunSummary, WebhookLog } from '../rows/runs.js'
+import { runSearch } from '../run-search.js'
 import type { Param, Query, Row } from './connection.js'
 import { fewest } from './fewest.js'
 import { byId } from './grouped-reads.js'
+import { runSources } from './reads-run-search.js'
 import { decode, decodeAll, encode } from './rows.js'
 
 const OPEN = "status IN ('accepting', 'pending', 'running')"
@@ -110,14 +112,16 @@ export function runReads(query: Query): Store['runs'] {
       WHERE run_id = ANY (?::text[])`,
   )
   const summaryOf = byId(query, `SELECT run_id, ${RUN} FROM weft.runs WHERE run_id = ANY (?::text[])`)
+  const summary = async (ids: readonly string[]) => {
+    const rows = await Promise.all(ids.map(summaryOf))
+    return rows.flatMap(row => decode<RunSummary>(RUN, row?.slice(1)) ?? [])
+  }
 
   return {
     get: async id => decode<RunRow>([...RUN, ...PAYLOAD], (await runOf(id))?.slice(1)),
 
-    async summary(ids) {
-      const rows = await Promise.all(ids.map(summaryOf))
-      return rows.flatMap(row => decode<RunSummary>(RUN, row?.slice(1)) ?? [])
-    },
+    summary,
+    ...runSearch({ ...runSources(query), summary }),
 
     async webhookLog(id) {
       const { rows } = await query('SELECT webhook_due_at, webhook_log FROM weft.runs WHERE run_id = ?', [id])

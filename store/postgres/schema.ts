@@ -173,6 +173,15 @@ const VERSIONS = [
     )
     .join('\n')}
   `,
+  // Searches over all runs: each condition has the runs that meet it in the order of time.
+  `
+  CREATE INDEX runs_by_created ON weft.runs (app, created_at, run_id);
+  CREATE INDEX runs_by_status ON weft.runs (app, status, created_at, run_id);
+  CREATE INDEX runs_by_graph ON weft.runs (app, graph_id, created_at, run_id);
+  CREATE INDEX runs_by_assistant ON weft.runs (app, assistant_id, created_at, run_id);
+  CREATE INDEX runs_by_key ON weft.runs (app, key_id, created_at, run_id) WHERE key_id IS NOT NULL;
+  CREATE INDEX runs_temporary ON weft.runs (app, created_at, run_id) WHERE temporary;
+  `,
 ]
 
 export const SCHEMA_VERSION = VERSIONS.length

@@ -82,6 +82,42 @@ export interface RunQuery {
   limit: number
 }
 
+/** Which runs of an application are searched or counted. Runs that are accepting are never found. */
+export interface RunConditions {
+  app: string
+  status?: readonly RunStatus[]
+  graph_id?: string
+  assistant_id?: string
+  thread_id?: string
+  /** The key that created it. */
+  key_id?: string
+  /** Runs of a stateless route, or runs of threads. */
+  temporary?: boolean
+  /**
+   * Only runs of threads that have all of these keys, or the key `*` (schemas/contains.ts ANY_KEY). A temporary thread has no
+   * stored keys: its runs are found in any case.
+   */
+  thread_keys?: readonly string[]
+  /** Created at this time or later. */
+  from?: number
+  /** Created before this time. */
+  until?: number
+}
+
+export interface RunSearchQuery extends RunConditions {
+  /** By `created_at`; equal times are ordered by id. */
+  order: 'asc' | 'desc'
+  /** The end of the page before. */
+  after?: RunCursor
+  limit: number
+}
+
+/** One page, in order. It may hold fewer rows than asked for, even none, before the end; the end is `next: null`. */
+export interface RunPage {
+  rows: RunSummary[]
+  next: RunCursor | null
+}
+
 export interface RunWhere {
   status?: readonly (RunStatus | 'accepting')[]
   attempt?: number

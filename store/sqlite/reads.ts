@@ -10,6 +10,7 @@ import type { Param, Row } from './database.js'
 import { type Ask, columnName, fewest, give, type Read } from './query.js'
 import { checkpointReads } from './reads-checkpoints.js'
 import { itemReads } from './reads-items.js'
+import { runSearchReads } from './reads-run-search.js'
 import { threadReads } from './reads-threads.js'
 import { encode } from './rows.js'
 
@@ -26,6 +27,7 @@ export function reads(db: Database) {
 
   return {
     ...threadReads(ask),
+    ...runSearchReads(ask),
     ...checkpointReads(ask),
     ...itemReads(ask),
     ping: () => get('SELECT 1', []) !== undefined,

@@ -230,6 +230,15 @@ const VERSIONS = [
   `
   ALTER TABLE threads ADD COLUMN left_by TEXT;
   `,
+  // Searches over all runs: each condition has the runs that meet it in the order of time.
+  `
+  CREATE INDEX runs_by_created ON runs (app, created_at, run_id);
+  CREATE INDEX runs_by_status ON runs (app, status, created_at, run_id);
+  CREATE INDEX runs_by_graph ON runs (app, graph_id, created_at, run_id);
+  CREATE INDEX runs_by_assistant ON runs (app, assistant_id, created_at, run_id);
+  CREATE INDEX runs_by_key ON runs (app, key_id, created_at, run_id) WHERE key_id IS NOT NULL;
+  CREATE INDEX runs_temporary ON runs (app, created_at, run_id) WHERE temporary = 1;
+  `,
 ]
 
 export const SCHEMA_VERSION = VERSIONS.length

@@ -11,6 +11,7 @@ import type { Step, Truncated } from '../../store/steps.js'
 import { assistantConformance } from './conformance-assistants.js'
 import { itemConformance } from './conformance-items.js'
 import { recordConformance } from './conformance-records.js'
+import { runSearchConformance } from './conformance-run-search.js'
 import { APP, assistant, blob, bytes, checkpoint, run, save, thread, write } from './conformance-rows.js'
 import { threadConformance } from './conformance-threads.js'
 
@@ -961,6 +962,7 @@ export function conformance(
     itemConformance(t, store)
     recordConformance(t, store)
     threadConformance(t, store, many)
+    runSearchConformance(t, store, many)
 
     t.test(`${count} hostile JSON values come back byte for byte`, async t => {
       const seed = 20_261_121

@@ -214,6 +214,12 @@ t.test('a database of an earlier schema is brought up to date', async t => {
     ALTER TABLE payloads DROP COLUMN auth_user;
     ALTER TABLE payloads DROP COLUMN traceparent;
     DROP INDEX runs_of_key;
+    DROP INDEX runs_by_created;
+    DROP INDEX runs_by_status;
+    DROP INDEX runs_by_graph;
+    DROP INDEX runs_by_assistant;
+    DROP INDEX runs_by_key;
+    DROP INDEX runs_temporary;
     ALTER TABLE runs DROP COLUMN key_id;
     ALTER TABLE runs DROP COLUMN webhook_log;
     ALTER TABLE threads DROP COLUMN left_by;
