@@ -179,6 +179,8 @@ const ROWS: readonly Row[] = [
 
   { method: 'POST', path: '/runs', answer: 'create', subject: create, auth: RUN, mode: 'background' },
   { method: 'POST', path: '/runs/batch', answer: 'create', subject: rpc('runs', 'batch'), auth: RUN, mode: 'background' },
+  { method: 'POST', path: '/runs/search', answer: 'json', subject: rpc('runs', 'search'), repeats: true, auth: ['threads:search'] },
+  { method: 'POST', path: '/runs/count', answer: 'json', subject: rpc('runs', 'count'), repeats: true, auth: ['threads:search'] },
   { method: 'POST', path: '/runs/cancel', answer: 'json', subject: rpc('runs', 'cancel_many'), auth: ['threads:update'], scope: 'run' },
   { method: 'POST', path: '/runs/stream', answer: 'create', subject: create, auth: RUN, mode: 'stream' },
   { method: 'POST', path: '/runs/wait', answer: 'create', subject: create, auth: RUN, mode: 'wait' },

@@ -32,7 +32,7 @@ import type {
 } from './oauth.js'
 import type { Command, EventsRequest } from './protocols/v2.js'
 import type { Provider, ProviderCreate, ProviderPatch } from './providers.js'
-import type { Run, RunBatch, RunCreate, RunsCancel } from './runs.js'
+import type { Run, RunBatch, RunCreate, RunFilter, RunSearch, RunsCancel } from './runs.js'
 import type {
   HistoryQuery,
   StateAt,
@@ -133,6 +133,8 @@ interface Bodies {
   RunsFound: Partial<Run>[]
   RunBatch: RunBatch
   RunCreate: RunCreate
+  RunFilter: RunFilter
+  RunSearch: RunSearch
   RunsCancel: RunsCancel
   HistoryQuery: HistoryQuery
   StateAt: StateAt

@@ -70,6 +70,35 @@ export interface RunsCancel {
   run_ids?: (Uuid[] & tags.MinItems<1> & tags.MaxItems<10000>) | null
 }
 
+/** Which runs are searched or counted. */
+export interface RunFilter {
+  status?: RunStatus | RunStatus[] | null
+  graph_id?: string | null
+  /** A UUID, or the id of a graph: its own assistant. */
+  assistant_id?: string | null
+  thread_id?: Uuid | null
+  /** The key that created it. */
+  key_id?: string | null
+  /** False: only runs of stateless routes. */
+  with_thread?: boolean | null
+  /** At this time or later. */
+  created_after?: (string & tags.Format<'date-time'>) | null
+  /** Before this time. */
+  created_before?: (string & tags.Format<'date-time'>) | null
+  metadata?: JsonObject | null
+  /** A part of the name or the message of its error, in any case. */
+  text?: (string & tags.MaxLength<1000>) | null
+}
+
+export interface RunSearch extends RunFilter {
+  limit?: (number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<1000>) | null
+  /** The header X-Pagination-Next of the page before. */
+  cursor?: (string & tags.Pattern<'^[0-9]{1,15}_[0-9a-f-]{36}$'>) | null
+  /** By `created_at`. */
+  sort_order?: 'asc' | 'desc' | null
+  select?: (typeof RUN_FIELDS)[number][] | null
+}
+
 export interface Run {
   run_id: string
   thread_id: string
@@ -82,6 +111,8 @@ export interface Run {
   multitask_strategy: MultitaskStrategy
   /** A word, a colon and a sentence; null before a cancel was requested. */
   cancel_reason: string | null
+  /** Why it failed; absent otherwise. */
+  error?: { error: string; message: string }
 }
 
 /** How the run was asked for; `events`: by a command of protocol v2. */
@@ -146,8 +177,11 @@ export const RUN_FIELDS = [
   'kwargs',
   'multitask_strategy',
   'cancel_reason',
+  'error',
 ] as const satisfies (keyof Run)[]
 
 export const validateRunCreate = typia.createValidate<RunCreate>()
 export const validateRunBatch = typia.createValidate<RunBatch>()
 export const validateRunsCancel = typia.createValidate<RunsCancel>()
+export const validateRunSearch = typia.createValidate<RunSearch>()
+export const validateRunFilter = typia.createValidate<RunFilter>()

@@ -139,6 +139,8 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
 
   'POST /runs': { summary: 'Create a run without a thread', body: 'RunCreate', answer: 'Run' },
   'POST /runs/batch': { summary: 'Create several runs', body: 'RunBatch', answer: 'Runs' },
+  'POST /runs/search': { summary: 'Search runs, with and without a thread', body: 'RunSearch', optional: true, answer: 'RunsFound' },
+  'POST /runs/count': { summary: 'Count runs', body: 'RunFilter', optional: true, answer: 'Count' },
   'POST /runs/cancel': { summary: 'Cancel runs', body: 'RunsCancel', answer: null, query: ['action'] },
   'POST /runs/stream': { summary: 'Create a run without a thread and stream it', body: 'RunCreate', answer: STREAM },
   'POST /runs/wait': { summary: 'Create a run without a thread and wait for its result', body: 'RunCreate', answer: 'Any' },

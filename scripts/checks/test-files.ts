@@ -81,6 +81,7 @@ const EVERY_STORE: { readonly [name: string]: string } = {
   'api/large-values': 'large values',
   'api/oauth/flow': 'tokens and consents',
   'api/run-lists': 'lists, pages and counts of runs',
+  'api/run-search': 'searches and counts over all runs',
   'api/runs': 'runs',
   'api/store/items': 'items',
   'api/store/semantic-search': 'vectors',

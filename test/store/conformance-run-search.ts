@@ -56,7 +56,13 @@ export function runSearchConformance(t: Test, store: Store, many: number): void 
     )
     await insert(rows)
     const accepting = Array.from({ length: 3 }, () =>
-      run(mine.thread_id, { app, status: 'accepting', assistant_id: 'assistant-1', key_id: 'key-0', created_at: 1_005 }),
+      run(mine.thread_id, {
+        app,
+        status: 'accepting',
+        assistant_id: 'assistant-1',
+        key_id: 'key-0',
+        created_at: 1_005,
+      }),
     )
     await insert(accepting)
     const elsewhere = run(randomUUID(), { app: randomUUID(), status: 'error', created_at: 1_003 })
@@ -132,7 +138,13 @@ export function runSearchConformance(t: Test, store: Store, many: number): void 
       status: run(crowd, { app, status: 'error', assistant_id: 'common', graph_id: 'common', created_at: 1_000 }),
       graph_id: run(crowd, { app, status: 'success', assistant_id: 'common', graph_id: 'rare', created_at: 1_001 }),
       assistant_id: run(crowd, { app, status: 'success', assistant_id: 'rare', graph_id: 'common', created_at: 1_002 }),
-      thread: run(mine.thread_id, { app, status: 'success', assistant_id: 'common', graph_id: 'common', created_at: 1_003 }),
+      thread: run(mine.thread_id, {
+        app,
+        status: 'success',
+        assistant_id: 'common',
+        graph_id: 'common',
+        created_at: 1_003,
+      }),
     }
     await insert([...rows, ...Object.values(rare)])
     const common = { app, order: 'desc', limit: 10 } as const

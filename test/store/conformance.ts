@@ -11,8 +11,8 @@ import type { Step, Truncated } from '../../store/steps.js'
 import { assistantConformance } from './conformance-assistants.js'
 import { itemConformance } from './conformance-items.js'
 import { recordConformance } from './conformance-records.js'
-import { runSearchConformance } from './conformance-run-search.js'
 import { APP, assistant, blob, bytes, checkpoint, run, save, thread, write } from './conformance-rows.js'
+import { runSearchConformance } from './conformance-run-search.js'
 import { threadConformance } from './conformance-threads.js'
 
 type SaveStep = Extract<Step, { step: 'checkpoints.insert' }>

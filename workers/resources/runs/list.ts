@@ -31,7 +31,7 @@ export async function list(deps: Deps, { head }: Context): Promise<Reply> {
     metadata === null
       ? await deps.store.runs.list({ ...wanted, skip: offset })
       : await findMatching(deps, wanted, metadata, offset)
-  return { body: await texts(deps, rows, select) }
+  return { body: await runTexts(deps, rows, select) }
 }
 
 async function findMatching({ store }: Deps, query: RunQuery, metadata: object, offset: number): Promise<RunSummary[]> {
@@ -50,7 +50,11 @@ async function findMatching({ store }: Deps, query: RunQuery, metadata: object, 
 }
 
 /** Reads payloads only when they are selected, because they can be large. */
-async function texts({ store }: Deps, rows: readonly RunSummary[], select: readonly string[]): Promise<string> {
+export async function runTexts(
+  { store }: Deps,
+  rows: readonly RunSummary[],
+  select: readonly string[],
+): Promise<string> {
   const wantsPayload = select.length === 0 || select.includes('kwargs')
   const out: string[] = []
   let size = 0

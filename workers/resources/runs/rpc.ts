@@ -15,11 +15,15 @@ import {
   isTerminal,
   type RunBatch,
   type RunCreate,
+  type RunFilter,
   type RunKwargs,
+  type RunSearch,
   type RunsCancel,
   type StreamMode,
   validateRunBatch,
   validateRunCreate,
+  validateRunFilter,
+  validateRunSearch,
   validateRunsCancel,
 } from '../../../schemas/runs.js'
 import type { RunRow, RunSummary } from '../../../store/rows/runs.js'
@@ -36,6 +40,7 @@ import { keyOf } from './idempotency.js'
 import { list } from './list.js'
 import { targetOf } from './prepare.js'
 import { remove } from './remove.js'
+import { count, search } from './search.js'
 import { headOf } from './view.js'
 import { deliveries, repeat } from './webhook-repeat.js'
 
@@ -53,6 +58,12 @@ export const runs = (deps: Deps) => ({
     ),
   ),
   list: bytesHandler((_, context) => list(deps, context)),
+  search: jsonHandler<RunSearch>(validateRunSearch, (body, { head }) =>
+    search(deps, accessOf(head, 'threads:search'), body),
+  ),
+  count: jsonHandler<RunFilter>(validateRunFilter, async (body, { head }) => ({
+    body: `${await count(deps, accessOf(head, 'threads:search'), body)}`,
+  })),
   delete: bytesHandler(async (_, context) =>
     remove(deps, await summary(deps, context.head, 'threads:delete'), context),
   ),
