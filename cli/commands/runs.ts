@@ -1,4 +1,5 @@
 /** `weft runs`: lists runs, follows one, cancels some. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { paint, printJson, printTable } from '../terminal/text.js'
 import { UserError } from '../user-error.js'
@@ -9,45 +10,116 @@ interface Run {
   thread_id: string
   status: string
   created_at: string
-  updated_at: string
-  metadata: { graph_id?: string }
+  error?: { error: string; message: string }
 }
 
 interface ListFlags extends ClientFlags {
   thread?: string
-  status?: string
+  status?: string[]
+  graph?: string
+  assistant?: string
+  since?: string
+  text?: string
+  watch?: true
   limit: number
 }
 
-const AT_ONCE = 8
-const ACTIVE = ['pending', 'running']
+/** Not the input, which may be large. */
+const SHOWN = [
+  'run_id',
+  'thread_id',
+  'assistant_id',
+  'created_at',
+  'updated_at',
+  'status',
+  'metadata',
+  'multitask_strategy',
+  'cancel_reason',
+  'error',
+]
+const HEADS = ['run', 'thread', 'status', 'created', 'error']
+const WATCH_MS = 2_000
+/** Runs that a watch looks at, at least: a change of an older one is not seen. */
+const WATCHED = 100
+/** Runs of which a watch remembers the status. */
+const MOST_SEEN = 100_000
 
-/** The newest runs of a thread, or of the threads that changed last. Runs without a thread are in no list of the API. */
+/** The newest runs, with and without a thread; with --watch also those that come, and each change of a status. */
 export async function listRuns(flags: ListFlags): Promise<void> {
   const client = openClient(flags)
-  const threads = flags.thread === undefined ? await latestThreads(client, flags) : [flags.thread]
-  const query = `limit=${flags.limit}${flags.status === undefined ? '' : `&status=${flags.status}`}`
+  const search = searchOf(flags)
+  if (flags.watch) return watchRuns(client, search, flags)
   const runs: Run[] = []
-  for (let at = 0; at < threads.length; at += AT_ONCE) {
-    const some = threads.slice(at, at + AT_ONCE)
-    const lists = await Promise.all(
-      some.map(thread => client.ask<Run[]>('GET', `/threads/${encodeURIComponent(thread)}/runs?${query}`)),
-    )
-    runs.push(...lists.flat())
+  for await (const page of searchRuns(client, search)) {
+    runs.push(...page.slice(0, flags.limit - runs.length))
+    if (runs.length === flags.limit) break
   }
-  const newest = runs.sort((a, b) => (a.created_at < b.created_at ? 1 : -1)).slice(0, flags.limit)
-  if (flags.json) return printJson(newest)
-  printTable(
-    ['run', 'thread', 'status', 'created'],
-    newest.map(run => [run.run_id, run.thread_id, run.status, timeText(run.created_at)]),
-  )
+  if (flags.json) return printJson(runs)
+  printTable(HEADS, runs.map(cells))
 }
 
-async function latestThreads(client: Client, { status, limit }: ListFlags): Promise<string[]> {
-  const busy = status !== undefined && ACTIVE.includes(status) ? { status: 'busy' } : {}
-  const body = { ...busy, limit, sort_by: 'updated_at', sort_order: 'desc', select: ['thread_id'] }
-  const found = await client.ask<{ thread_id: string }[]>('POST', '/threads/search', { body })
-  return found.map(({ thread_id }) => thread_id)
+function searchOf({ thread, status, graph, assistant, since, text, limit }: ListFlags) {
+  return {
+    limit,
+    thread_id: thread,
+    status,
+    graph_id: graph,
+    assistant_id: assistant,
+    created_after: since === undefined ? undefined : timeOf(since),
+    text,
+    select: SHOWN,
+  }
+}
+
+/** The pages of a search. One may be empty before the end. */
+async function* searchRuns(client: Client, search: object): AsyncGenerator<Run[]> {
+  for (let cursor: string | null = null; ; ) {
+    const body: object = cursor === null ? search : { ...search, cursor }
+    const answer = await client.send('POST', '/runs/search', { body, patient: true })
+    const text = await answer.text()
+    if (!answer.ok) throw refusal(client.url, answer.status, text)
+    yield JSON.parse(text) as Run[]
+    cursor = answer.headers.get('x-pagination-next')
+    if (cursor === null) return
+  }
+}
+
+/** Looks at the newest runs again and again: the API sends no news of all runs. */
+async function watchRuns(client: Client, search: object, { limit, json }: ListFlags): Promise<void> {
+  const seen = new Map<string, string>()
+  for (let isFirst = true; ; isFirst = false) {
+    const news: Run[] = []
+    for await (const page of searchRuns(client, { ...search, limit: Math.max(limit, WATCHED) })) {
+      const fresh = page.filter(({ run_id, status }) => seen.get(run_id) !== status)
+      news.push(...fresh)
+      for (const { run_id, status } of fresh) seen.set(run_id, status)
+      // What follows was seen before.
+      if (isFirst ? news.length >= limit : page.length === 0 || fresh.length < page.length) break
+    }
+    for (const run of (isFirst ? news.slice(0, limit) : news).toReversed())
+      process.stdout.write(`${json ? JSON.stringify(run) : cells(run).join('  ').trimEnd()}\n`)
+    for (const run_id of seen.keys()) {
+      if (seen.size <= MOST_SEEN) break
+      seen.delete(run_id)
+    }
+    await sleep(WATCH_MS)
+  }
+}
+
+function cells({ run_id, thread_id, status, created_at, error }: Run): string[] {
+  const why = error == null ? '' : `${error.error}: ${error.message}`.split('\n', 1)[0]!
+  return [run_id, thread_id, status, timeText(created_at), why]
+}
+
+const UNITS: { readonly [unit: string]: number } = { s: 1, m: 60, h: 3_600, d: 86_400 }
+
+/** A time, or how long ago it was, as ISO 8601. */
+function timeOf(text: string): string {
+  const [, amount, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
+  const at = amount === undefined ? Date.parse(text) : Date.now() - Number(amount) * UNITS[unit!]! * 1_000
+  if (Number.isNaN(at) || at < 0)
+    throw new UserError(`--since must be a time as 2026-03-01T12:00:00Z, or 30s, 15m, 1h or 7d, not "${text}"`, 2)
+  return new Date(at).toISOString()
 }
 
 /** "2026-03-01 12:30:05" in the time zone of the terminal. */

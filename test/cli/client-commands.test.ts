@@ -2,12 +2,14 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { pathToFileURL } from 'node:url'
 import { Client } from '@langchain/langgraph-sdk'
 import t from 'tap'
 import { filesOf } from '../../cli/commands/upload.js'
-import { startCluster } from '../helpers/cluster.js'
+import { spawnWeft, startCluster } from '../helpers/cluster.js'
 import { runWeft } from '../helpers/command.js'
+import { until } from '../helpers/until.js'
 
 t.setTimeout(120_000)
 const folder = t.testdir({
@@ -74,6 +76,34 @@ t.test('runs and threads are listed, followed, cancelled and deleted', async t =
   })
 })
 
+t.test('runs are found by what went wrong, and watched', async t => {
+  const client = new Client({ apiUrl: here.url })
+  const { thread_id } = await client.threads.create()
+  const bad = await client.runs.create(thread_id, 'fail', { input: { message: 'the model is away' } })
+  await client.runs.join(thread_id, bad.run_id).catch(() => {})
+  const found = async (...flags: string[]) =>
+    ((await weft('runs', 'list', '--json', ...flags)).json() as { run_id: string }[]).map(({ run_id }) => run_id)
+  t.same(await found('--status', 'error', '--graph', 'fail', '--since', '1h', '--text', 'MODEL is away'), [bad.run_id])
+  t.same(await found('--assistant', 'fail', '--thread', thread_id, '--status', 'error', 'timeout'), [bad.run_id])
+  t.same(await found('--status', 'error', '--since', '2999-01-01T00:00:00Z'), [])
+  t.match((await weft('runs', 'list', '--status', 'error')).stdout, /TooBadError: the model is away\n$/)
+
+  const child = spawnWeft(['runs', 'list', '--watch', '--json', '--thread', thread_id], { WEFT_URL: here.url })
+  t.teardown(() => child.kill())
+  const events: string[] = []
+  createInterface({ input: child.stdout! }).on('line', line => {
+    const { run_id, status } = JSON.parse(line) as { run_id: string; status: string }
+    events.push(`${run_id} ${status}`)
+  })
+  await until(async () => events.length === 1)
+  const slow = await client.runs.create(thread_id, 'slow', { input: { ms: 60_000 } })
+  await until(async () => events.includes(`${slow.run_id} running`))
+  await client.runs.cancel(thread_id, slow.run_id)
+  await until(async () => events.includes(`${slow.run_id} interrupted`))
+  t.equal(events[0], `${bad.run_id} error`)
+  t.equal(new Set(events).size, events.length, 'each status once')
+})
+
 t.test('what goes wrong is one sentence and an exit code', async t => {
   for (const [args, code, sentence] of [
     [['runs', 'list', '--url', 'http://127.0.0.1:9'], 3, /no server answers at http:\/\/127\.0\.0\.1:9 .*weft start/],
@@ -82,6 +112,7 @@ t.test('what goes wrong is one sentence and an exit code', async t => {
     [['runs', 'list', '--status', 'done'], 2, /Allowed choices are pending, running/],
     [['runs', 'tail', 'x'], 1, /refuses: run_id must be a UUID/],
     [['runs', 'tail', 'x', '--from', 'y'], 2, /--from must be the id of an event, or -1/],
+    [['runs', 'list', '--since', 'yesterday'], 2, /--since must be a time as .*, or 30s, 15m, 1h or 7d/],
     [['runs', 'list', 'x'], 2, /Expected 0 arguments but got 1; see/],
     [['runs', 'list', '--key', 'a\nb'], 2, /the value of x-api-key cannot be sent as a header/],
     [['threads', 'delete', here.url, 'x'], 1, /^weft: http.*: .* refuses: .*; nothing was deleted/],
