@@ -1,8 +1,8 @@
 /** Searches and counts over all runs: conditions, pages, the error of a failed run, and what a user sees. */
 import t from 'tap'
-import { startCluster } from '../helpers/cluster.js'
-import { sender } from '../helpers/http.js'
-import { callerOf } from './auth/caller-rows.js'
+import { startCluster } from '../../helpers/cluster.js'
+import { sender } from '../../helpers/http.js'
+import { callerOf } from '../auth/caller-rows.js'
 
 t.setTimeout(180_000)
 type Run = {
