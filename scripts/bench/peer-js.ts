@@ -21,10 +21,10 @@ export async function devServer(say: (line: string) => void): Promise<Kind> {
   if (!existsSync(command)) await install(folder, say)
   return {
     name: 'dev-server',
-    async start({ wait = true } = {}) {
+    async start({ wait = true, app: source = benchApp } = {}) {
       // Below the folder, so that the application finds the libraries; the server writes a folder beside the graphs.
       const app = mkdtempSync(join(folder, 'app-'))
-      cpSync(benchApp, app, { recursive: true })
+      cpSync(source, app, { recursive: true })
       const port = await freePort()
       const log = join(app, 'bench.log')
       const out = openSync(log, 'a')

@@ -35,10 +35,10 @@ export async function measurePythonLimit(python: string, order: Omit<LimitOrder,
 /** `langgraph dev`: in memory, with its default settings but for the reload of changed files. */
 export const pythonDevServer = (python: string): Kind => ({
   name: 'dev-server',
-  async start({ wait = true } = {}) {
+  async start({ wait = true, app: source = pythonApp } = {}) {
     // The server writes a folder beside the graphs.
     const app = mkdtempSync(join(tmpdir(), 'weft-bench-'))
-    cpSync(pythonApp, app, { recursive: true })
+    cpSync(source, app, { recursive: true })
     const port = await freePort()
     const log = join(app, 'bench.log')
     const out = openSync(log, 'a')

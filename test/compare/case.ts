@@ -24,6 +24,8 @@ export interface Case {
   calls: readonly Call[]
   /** Only graphs of this language; both unless given. */
   language?: Language
+  /** It changes what other cases have created: it is executed after them. */
+  alone?: boolean
 }
 
 export const post = (path: string, body?: unknown, more: Partial<Call> = {}): Call => ({

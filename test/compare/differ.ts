@@ -20,6 +20,7 @@ export interface Ids {
 
 export const openIds = (): Ids => ({ ours: new Map(), theirs: new Map() })
 
+/** Also those of interrupts, tasks and namespaces, inside a text. */
 const ID = /[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}/gi
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
 /** They say which server it is, and where; and how often it was started. */
@@ -52,20 +53,20 @@ export function compare(ours: unknown, theirs: unknown, ids: Ids, path = ''): Di
 /** Members by name; a name that is an id belongs to that of the other server in the same place. */
 function pairNames(names: string[], ours: Members, theirs: Members, ids: Ids): [string, unknown, unknown][] {
   const of = (from: Members, name: string) => (Object.hasOwn(from, name) ? from[name] : ABSENT)
-  const own = names.filter(name => isId(name) && !(name in theirs))
-  const others = names.filter(name => isId(name) && !(name in ours))
-  return names.flatMap((name): [string, unknown, unknown][] => {
-    if (others.includes(name) && others.indexOf(name) < own.length) return []
-    const at = own.indexOf(name)
-    const other = at === -1 ? name : (others[at] ?? name)
-    if (other !== name) sameText(name, other, ids)
-    return [[at === -1 ? name : `id${at}`, of(ours, name), of(theirs, other)]]
-  })
+  const others = names.filter(name => !Object.hasOwn(ours, name))
+  const paired = names
+    .filter(name => Object.hasOwn(ours, name))
+    .map((name): [string, unknown, unknown] => {
+      const at = Object.hasOwn(theirs, name)
+        ? -1
+        : others.findIndex(other => name.search(ID) !== -1 && sameText(name, other, ids))
+      return [name.replace(ID, '<id>'), ours[name], of(theirs, at === -1 ? name : others.splice(at, 1)[0]!)]
+    })
+  return [...paired, ...others.map((name): [string, unknown, unknown] => [name, ABSENT, theirs[name]])]
 }
 
 type Members = { [name: string]: unknown }
 const isObject = (value: unknown): value is Members => typeof value === 'object' && value !== null
-const isId = (text: string): boolean => new RegExp(`^(${ID.source})$`, 'i').test(text)
 
 function sameText(ours: string, theirs: string, ids: Ids): boolean {
   if (TIME.test(ours) && TIME.test(theirs)) return true

@@ -2,7 +2,7 @@
 import { type Call, type Case, get, post, STORED, thread } from '../case.js'
 
 const STRATEGIES = ['reject', 'enqueue', 'interrupt', 'rollback']
-const SLOW = { assistant_id: 'counter', input: { steps: 6, delay_ms: 150 } }
+const SLOW = { assistant_id: 'counter', input: { steps: 16, delay_ms: 250 } }
 
 const begin: readonly Call[] = [
   thread(),
@@ -60,7 +60,7 @@ export const multitask: readonly Case[] = [
     name: 'cancel several',
     calls: [...begin, post('/runs/cancel', { thread_id: '{thread}', run_ids: ['{run}'] }), ...ended],
   },
-  { name: 'cancel by status', calls: [...begin, post('/runs/cancel', { status: 'all' }), ...ended] },
+  { name: 'cancel by status', alone: true, calls: [...begin, post('/runs/cancel', { status: 'all' }), ...ended] },
   {
     name: 'update while busy',
     calls: [...begin, post('/threads/{thread}/state', { values: { numbers: [1] } }), ...ended],

@@ -14,6 +14,8 @@ const WRONG: { readonly [name: string]: unknown } = {
   object: { wrong: 1 },
 }
 
+const ABSENT = '7d6f1e9a-2b3c-4d5e-8f90-0123456789ab'
+
 interface Endpoint {
   path: string
   body: object
@@ -68,7 +70,11 @@ const ENDPOINTS: { readonly [name: string]: Endpoint } = {
     body: { assistant_id: 'echo', schedule: '0 0 1 1 *' },
     fields: ['assistant_id', 'schedule', 'input', 'metadata', 'config', 'end_time', 'timezone', 'enabled', 'webhook'],
   },
-  cancel: { path: '/runs/cancel', body: { status: 'pending' }, fields: ['status', 'thread_id', 'run_ids'] },
+  cancel: {
+    path: '/runs/cancel',
+    body: { thread_id: ABSENT, run_ids: [ABSENT] },
+    fields: ['status', 'thread_id', 'run_ids'],
+  },
   prune: { path: '/threads/prune', body: { thread_ids: [] }, fields: ['thread_ids', 'strategy'] },
 }
 
