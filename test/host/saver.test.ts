@@ -199,4 +199,8 @@ t.test('plain values take the short path, others the library’s serialiser', as
     const [type, bytes] = await dump(saver.serde, value)
     t.same(await revive(saver.serde, type, bytes), value)
   }
+  for (const value of [() => 1, Symbol('s')]) {
+    const [type, bytes] = await dump(saver.serde, value)
+    t.equal(await revive(saver.serde, type, bytes), undefined, 'JSON has nothing for it')
+  }
 })

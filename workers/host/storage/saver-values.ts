@@ -23,6 +23,8 @@ export function revive(serde: Serializer, type: string, bytes: Uint8Array): unkn
   if (type === 'null') return null
   if (type === 'msgpack') return reviveMsgpack(serde, bytes)
   if (type !== 'json') return serde.loadsTyped(type, bytes)
+  // JSON has nothing for a function or a symbol: the library writes no text for it.
+  if (bytes.length === 0) return undefined
   const text = decoder.decode(bytes)
   return text.includes('"lc":') ? serde.loadsTyped(type, text) : JSON.parse(text)
 }
