@@ -28,13 +28,13 @@ interface Timing {
   on_run_completed?: OnRunCompleted | null
 }
 
-/** A cron of a thread: only the breakpoint "*" and only an object as input (contract). */
+/** A cron of a thread: only an object as input (contract). */
 export interface ThreadCronCreate extends RunTemplate, Timing {
   schedule: Schedule
   assistant_id: string
   input?: JsonObject | null
-  interrupt_before?: '*' | null
-  interrupt_after?: '*' | null
+  interrupt_before?: '*' | string[] | null
+  interrupt_after?: '*' | string[] | null
   multitask_strategy?: MultitaskStrategy | null
 }
 

@@ -352,8 +352,6 @@ t.test('crons', async t => {
       await refused(t, path, { ...good, assistant_id: unknown }, /No assistant found/, 404)
       await refused(t, path, '{"schedule"', /JSON/, 400)
     }
-    await refused(t, paths[1]!, { ...good, interrupt_before: ['node'] }, /^interrupt_before/)
-    await refused(t, paths[1]!, { ...good, interrupt_after: ['node'] }, /^interrupt_after/)
     await refused(t, paths[1]!, { ...good, input: 'text' }, /^input: /)
     await refused(t, `/threads/${unknown}/runs/crons`, good, /Thread with ID .* not found/, 404)
     await refused(t, '/threads/x/runs/crons', good, /thread_id must be a UUID/)
@@ -366,6 +364,8 @@ t.test('crons', async t => {
       await refused(t, `${path}${unknown}`, body, /Cron with ID .* not found/, 404, method)
       await refused(t, `${path}x`, body, /cron_id must be a UUID/, 422, method)
     }
+    const breakpoints = { interrupt_before: ['node'], interrupt_after: ['node'] }
+    t.match((await http('POST', paths[1]!, { ...good, ...breakpoints })).body.payload, breakpoints, 'nodes of a thread cron')
     const cron = (await http('POST', '/runs/crons', { ...good, interrupt_before: ['node'], input: [1] })).body
     t.match(cron.payload, { interrupt_before: ['node'], input: [1] }, 'without a thread lists and any input are taken')
     const path = `/runs/crons/${cron.cron_id}`
