@@ -5,6 +5,8 @@ const YEARLY = '0 0 1 1 *'
 const FIELDS: { readonly [name: string]: object } = {
   plain: {},
   input: { input: { text: 'x' } },
+  'input of a text': { input: 'x' },
+  'input of a list': { input: [1] },
   metadata: { metadata: { a: 1 } },
   config: { config: { configurable: { model: 'm' } } },
   context: { context: { model: 'm' } },
