@@ -107,7 +107,7 @@ function print(place: string, { path, ours, theirs }: Difference): void {
 
 function short(value: unknown): string {
   if (value === ABSENT) return '(absent)'
-  const text = typeof value === 'string' ? value : inspect(value, { depth: 4, breakLength: Infinity })
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? inspect(value))
   return text.length > 240 ? `${text.slice(0, 240)}…` : text
 }
 

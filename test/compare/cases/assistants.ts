@@ -39,7 +39,6 @@ const SEARCHES: { readonly [name: string]: object } = {
   'by name': { sort_by: 'name', sort_order: 'asc' },
   'by name, last first': { sort_by: 'name', sort_order: 'desc' },
   'by time': { sort_by: 'created_at', sort_order: 'asc' },
-  'by id': { sort_by: 'assistant_id' },
   limit: { limit: 1, sort_by: 'name' },
   offset: { limit: 1, offset: 1, sort_by: 'name' },
   'beyond the end': { offset: 99 },

@@ -4,9 +4,12 @@ import { type Case, STORED, stream, thread } from '../case.js'
 
 const MANY = 60
 
-const json = fc.jsonValue({ maxDepth: 3, noUnicodeString: false } as fc.JsonSharedConstraints)
+const json = fc.jsonValue({ maxDepth: 3, stringUnit: 'binary' })
 const mode = fc.constantFrom('values', 'updates', 'messages-tuple', 'custom', 'tasks', 'checkpoints', 'debug')
 const nodes = fc.oneof(fc.constant('*'), fc.subarray(['one', 'inner', 'inside', 'node', 'count', 'say']))
+
+/** The official server for Python fails at null. */
+const answers = json.filter(value => value !== null)
 
 const body = fc.record(
   {
@@ -30,7 +33,7 @@ const call = fc.oneof(
 )
 
 export const generated = (seed: number): Case[] =>
-  fc.sample(fc.tuple(call, body, json), { seed, numRuns: MANY }).map(([[graph, input], fields, answer], at) => ({
+  fc.sample(fc.tuple(call, body, answers), { seed, numRuns: MANY }).map(([[graph, input], fields, answer], at) => ({
     name: `${graph}/${at}`,
     calls: [
       thread(),

@@ -85,7 +85,7 @@ const PLACES: { readonly [place: string]: (value: unknown) => Case['calls'] } = 
     post('/threads/{thread}/state', { values: { seen: value }, as_node: 'node' }),
     get('/threads/{thread}/state'),
   ],
-  'store of a graph': value => [post('/runs/wait', { assistant_id: 'stored', input: { text: value } })],
+  'store of a graph': value => [post('/runs/wait', { assistant_id: 'stored', input: { text: value, seen: '{case}' } })],
   'whole input': value => [post('/runs/wait', { assistant_id: 'echo', input: value })],
 }
 

@@ -71,9 +71,9 @@ export const counter = new StateGraph(Numbers)
   .addConditionalEdges('count', ({ numbers, steps = 1 }) => (numbers.length < steps ? 'count' : END))
   .compile()
 
-export const stored = graphOf(Text, async ({ text = null }, { store }) => {
-  await store.put(['compare', 'graph'], 'item', { value: text })
-  return { seen: (await store.get(['compare', 'graph'], 'item'))?.value ?? null }
+export const stored = graphOf(Text, async ({ text = null, seen }, { store }) => {
+  await store.put(['compare', 'graph'], `${seen}`, { value: text })
+  return { seen: (await store.get(['compare', 'graph'], `${seen}`))?.value ?? null }
 }).compile()
 
 const pick = (from, names) => Object.fromEntries(Object.entries(from ?? {}).filter(([name]) => names.includes(name)))

@@ -142,8 +142,9 @@ counter = (
 
 
 async def put(state: Text, runtime: Runtime) -> Text:
-    await runtime.store.aput(("compare", "graph"), "item", {"value": state.get("text")})
-    found = await runtime.store.aget(("compare", "graph"), "item")
+    key = str(state.get("seen"))
+    await runtime.store.aput(("compare", "graph"), key, {"value": state.get("text")})
+    found = await runtime.store.aget(("compare", "graph"), key)
     return {"seen": None if found is None else found.value}
 
 
