@@ -42,7 +42,7 @@ export function compare(ours: unknown, theirs: unknown, ids: Ids, path = ''): Di
       compare(at in ours ? ours[at] : ABSENT, at in theirs ? theirs[at] : ABSENT, ids, `${path}.${at}`),
     )
   }
-  if (isObject(ours) && isObject(theirs)) {
+  if (isObject(ours) && isObject(theirs) && Array.isArray(ours) === Array.isArray(theirs)) {
     const names = [...new Set([...Object.keys(ours), ...Object.keys(theirs)])].filter(name => !OF_SERVER.test(name))
     const found = pairNames(names, ours, theirs, ids)
     return found.flatMap(([name, own, other]) => compare(own, other, ids, path === '' ? name : `${path}.${name}`))
