@@ -15,7 +15,8 @@ export interface Answer {
 export type Saved = { [name: string]: unknown }
 
 const HEADERS = ['content-type', 'content-location', 'location', 'x-pagination-total', 'x-pagination-next', 'allow']
-const CALL_MS = 20_000
+/** The official server for JavaScript compiles a graph for its schemas. */
+const CALL_MS = 60_000
 const SETTLE_MS = 15_000
 const BUSY = new Set(['busy', 'pending', 'running'])
 /** Integers that a double cannot hold would be equal to their neighbours. */
@@ -41,7 +42,12 @@ async function sendOnce(base: string, { call, body, text, headers }: Call, saved
   const content = text ?? (body === undefined ? undefined : JSON.stringify(fill(body, saved)))
   const response = await fetch(`${base}${path}`, {
     method,
-    headers: { ...(content === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    // A connection that is used again may be closed by its server at that moment.
+    headers: {
+      connection: 'close',
+      ...(content === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
     ...(content === undefined ? {} : { body: content }),
     signal: AbortSignal.timeout(CALL_MS),
     redirect: 'manual',

@@ -16,7 +16,7 @@ type When = (difference: Difference) => boolean
 
 const onlyOurs: When = ({ theirs }) => theirs === ABSENT
 const onlyTheirs: When = ({ ours }) => ours === ABSENT
-const statusOf = (value: unknown): number => Number(`${value}`.slice(0, 3))
+const statusOf = (value: unknown): number => Number(String(value).slice(0, 3))
 const statuses =
   (own: readonly number[], others: readonly number[]): When =>
   ({ ours, theirs }) =>
@@ -25,13 +25,44 @@ const statuses =
 const OK = [200, 202, 204]
 const REFUSED = [400, 404, 405, 409, 422]
 
+/** Cases of the family `wrong`, and others, whose input Weft refuses. */
+const WRONG = new RegExp(
+  `^(${[
+    'wrong/run/(interrupt_before|interrupt_after|if_not_exists|multitask_strategy|after_seconds|checkpoint|context|durability|webhook)/',
+    'wrong/(query|(items|namespaces|history)/(limit|offset|max_depth)|search of threads/extract|update/checkpoint_id)[/=]?',
+    'wrong/(cron/end_time|thread/(ttl|thread_id)|assistant/(assistant_id|context|graph_id))/',
+    'crons/(create|thread)/wrong end',
+    'items/wrong key/0',
+    'state/(update/by an unknown checkpoint|at a checkpoint)',
+    'threads/create/supersteps without a graph',
+    'assistants/create/unknown graph',
+    'multitask/cancel/.action=absent',
+    'values/text in .*/(beyond a double|half of a surrogate pair|deep nesting)',
+  ].join('|')})`,
+)
+
+/** Cases whose input only Weft takes. */
+const TAKEN = new RegExp(
+  `^(${[
+    'crons/(change|search)',
+    'items/(filter/(list|unknown)|wrong namespace/6)',
+    'state/(update/a list|history/before|patch|at a checkpoint)',
+    'streams/\\w+/tools',
+    'threads/(create/ttl as|prune|patch|search/values)',
+    'wrong/(update/as_node|search of assistants/graph_id|cron/input|history/before|run/checkpoint_id/text|items/namespace_prefix)',
+    'wrong/[\\w ]+/body/(empty|null)',
+    'values/update/like a serialized object',
+    'multitask/cancel (several|by status)',
+  ].join('|')})`,
+)
+
 // biome-ignore format: a table
 export const KNOWN: readonly Known[] = [
   { row: 'Status and form of an error', at: / status$/, when: statuses(REFUSED, [...REFUSED, 500]) },
   { row: 'Status and form of an error', at: / (form|headers\.content-type)$/, when: ({ theirs }) => theirs !== 'application/json' },
   { row: '`null` for an optional field', at: /\/null( fields| config| members)? \d.* status$/, when: statuses(OK, REFUSED) },
-  { row: 'A graph id in place of an assistant id', at: / status$/, when: d => /Invalid assistant ID|"format":"uuid"|Invalid uuid/.test(`${d.theirs}`) && statusOf(d.ours) === 200 },
-  { row: 'Members that only Weft sends', at: /\.(updated_at|state_updated_at|checkpoint_map|checkpoint_ns|checkpoint_id|interrupts|thread_id|run_id|graph_id|stream_subgraphs|assistant_id)$/, when: onlyOurs },
+  { row: 'A graph id in place of an assistant id', at: / status$/, when: d => /Invalid assistant ID|"format":"uuid"|Invalid uuid/.test(String(d.theirs)) && statusOf(d.ours) === 200 },
+  { row: 'Members that only Weft sends', at: /\.(updated_at|state_updated_at|checkpoint_map|checkpoint_ns|checkpoint_id|interrupts|thread_id|run_id|graph_id|assistant_id|cancel_reason)$/, when: onlyOurs },
   { row: 'Members that only Weft sends', language: 'python', at: /graph.* body\.nodes\.\d+\.data\.id$/, when: onlyOurs },
   { row: 'Members that Weft leaves out', at: /\.(score|error|checkpoint_id|parent_checkpoint_id|langgraph_auth_user_id|ls_integration)$/, when: d => onlyTheirs(d) },
   { row: 'Members that Weft leaves out', at: / body(\.tasks\.\d+\.state)?\.metadata$/, when: ({ ours, theirs }) => JSON.stringify(ours) === '{}' && (theirs === null || theirs === ABSENT) },
@@ -42,7 +73,7 @@ export const KNOWN: readonly Known[] = [
   { row: 'The message of an error in a value', language: 'python', at: /message$|\.data$/, when: ({ theirs }) => theirs === 'An internal error occurred' },
   { row: 'Order of items', at: /^items\/(filter|search)\/.* body\.items\./ },
   { row: 'The payload of a cron', language: 'python', at: / \S*crons\S* body(\.\d+)?\.payload\./, when: onlyTheirs },
-  { row: 'Webhooks of hosts that cannot be found', at: / status$/, when: ({ theirs }) => /Webhook host blocked/.test(`${theirs}`) },
+  { row: 'Webhooks of hosts that cannot be found', at: / status$/, when: ({ theirs }) => /Webhook host blocked/.test(String(theirs)) },
   { row: 'The answer to a deletion of an assistant', language: 'javascript', at: /DELETE \/assistants\S* status$/, when: statuses([204], [200]) },
   { row: 'Crons of JavaScript', language: 'javascript', at: /^(crons|wrong\/cron)\/.* status$/ },
   { row: '`POST /assistants/{id}/latest`', at: /^assistants\/versions \d+ / },
@@ -53,9 +84,6 @@ export const KNOWN: readonly Known[] = [
   { row: 'Values that only pickle can store', language: 'python', at: /^kinds\/(state|interrupt)\/(path|range|complex|large integer) \d/ },
   { row: 'Values in `/state` and `/history`', language: 'python', at: /^kinds\/.*(\/state|\/history)\S* body\..*(value|born|interrupts\.\d+)/ },
   { row: 'A deletion of the newest run', at: /^runs\/list \d+ (GET|POST) \/threads\/\{thread\}(\/state|\/history)?\S* body\./ },
-  { row: 'Wrong fields', at: /^(wrong|items|crons|threads|runs|config|assistants|multitask|state)\/.* status$/, when: statuses([400, 404, 422], [...OK, 201, 500]) },
-  { row: 'Inputs that only Weft takes', at: /^(wrong|items|crons|threads|state|streams|runs|assistants)\/.* status$/, when: statuses(OK, REFUSED) },
-  { row: 'Inputs that only Weft takes', at: / status$/, when: statuses(OK, [500]) },
   { row: 'Metadata of a thread in its runs', at: /^(config|runs|values|multitask|interrupts)\/.*metadata\.(source|of|graph_id|assistant_id|purpose|value|user_id)$/ },
   { row: 'Metadata of checkpoints', at: / (GET|POST) \/threads\S*(state|history)\S* body(\.\d+|\.tasks\.\d+\.state)*\.metadata\.\S+$/, when: onlyTheirs },
   { row: '`config.configurable` and `context`', at: /^(config|assistants|wrong\/assistant|runs)\/.*(context|configurable)(\.\S+)?$/ },
@@ -66,20 +94,24 @@ export const KNOWN: readonly Known[] = [
   { row: 'Metadata of a changed cron', at: /^crons\/change .*payload\.metadata\./ },
   { row: 'Values in `/state` and `/history`', language: 'python', at: /^kinds\/.* (body|events)\S*value/ },
   { row: 'Integers beyond 2^53, and `1.0`, in inputs, metadata, items, interrupts and answers', at: /integer|negative zero|whole fraction/ },
-  { row: 'NUL in a text', at: /./, when: ({ ours, theirs }) => `${ours}`.replaceAll('\0', '\ufffd') === theirs },
+  { row: 'NUL in a text', at: /./, when: ({ ours, theirs }) => String(ours).replaceAll('\0', '\ufffd') === theirs },
   { row: '`durability` of a run without a thread', language: 'python', at: /^runs\/without a thread\/durability/ },
   { row: 'The copy of a thread', at: /^threads\/copy/ },
   { row: 'Searches by lists and ids', at: /^threads\/search\/(metadata list|ids|no ids) / },
   { row: 'Limit of a history', at: /\/history\S* body\.\d+$/, when: onlyOurs },
   { row: 'The values of a thread after an update of an older checkpoint', at: /^state\/update\/by checkpoint.* body\.values/ },
   { row: 'Steps of a run without a thread', at: /^streams\/.*checkpoints 1 POST \/runs\/stream events/ },
-  { row: '`messages/complete` of a streamed message', at: /^(streams|generated)\/.*\/stream events\.\d+/, when: ({ ours, theirs }) => [ours, theirs].some(v => /^messages\//.test(`${v}`)) },
+  { row: '`messages/complete` of a streamed message', at: /^(streams|generated)\/.*\/stream events\.\d+/, when: ({ ours, theirs }) => [ours, theirs].some(v => /^messages\//.test(String(v))) },
   { row: '`messages/complete` of a streamed message', at: /^streams\/chat\/.*messages.*\/stream events\./ },
   { row: 'Text of the error of a task', at: /tasks\.\d+\.error$/ },
   { row: '`Allow` of another method', at: / headers\.allow$/ },
   { row: 'An assistant without a name', at: /body\.name$/, when: ({ ours }) => ours === '' },
   { row: 'The content type of `wait`', language: 'javascript', at: / headers\.content-type$/, when: ({ theirs }) => theirs === 'text/plain' || theirs === ABSENT },
   { row: '`Location`', language: 'javascript', at: / headers\.(location|x-pagination-\w+)$/, when: onlyOurs },
+  { row: 'Wrong fields', at: new RegExp(`${WRONG.source}.* status$`), when: statuses([400, 404, 422], [200, 201, 202, 204]) },
+  { row: 'Inputs that only Weft takes', at: new RegExp(`${TAKEN.source}.* status$`), when: statuses(OK, [...REFUSED, 500]) },
+  { row: 'A cancel of an ended run', at: /^multitask\/cancel.*cancel status$/, when: statuses([404, 409], [200, 202, 204]) },
+  { row: 'An update that holds nothing', language: 'javascript', at: /events\.\d+\.data\.\w+$/, when: ({ ours, theirs }) => ours === null && JSON.stringify(theirs) === '{}' },
 ]
 
 /** The row that says why; null: nothing explains it. */

@@ -7,9 +7,9 @@ import { UserError } from '../../cli/user-error.js'
 import { devServer } from '../../scripts/bench/peer-js.js'
 import { benchPython, pythonDevServer } from '../../scripts/bench/peer-python.js'
 import { type Kind, type Server, weft } from '../../scripts/bench/server.js'
-import type { Case, Language } from './case.js'
+import type { Call, Case, Language } from './case.js'
 import { casesOf } from './cases.js'
-import { send } from './client.js'
+import { type Answer, type Saved, send } from './client.js'
 import { ABSENT, compareAnswers, type Difference, openIds } from './differ.js'
 import { knownOf } from './known.js'
 import { HELP, optionsOf } from './options.js'
@@ -79,7 +79,7 @@ async function execute({ name, calls }: Case, { ours, theirs, language, score }:
   for (const [number, call] of calls.entries()) {
     const place = `${name} ${number + 1} ${call.call}`
     try {
-      const answers = await Promise.all([send(ours, call, own), send(theirs, call, other)])
+      const answers = await Promise.all([ask('ours', ours, call, own), ask('theirs', theirs, call, other)])
       if (call.silent) continue
       score.comparisons++
       const found = compareAnswers(...answers, ids)
@@ -95,11 +95,16 @@ async function execute({ name, calls }: Case, { ours, theirs, language, score }:
       score.comparisons++
       score.unexplained++
       const { message, cause } = error as Error
-      say(`${place}\n    no answer: ${message} ${cause ?? ''}`)
+      say(`${place}\n    ${message} ${cause ?? ''}`)
       return
     }
   }
 }
+
+const ask = (whose: string, base: string, call: Call, saved: Saved): Promise<Answer> =>
+  send(base, call, saved).catch(error => {
+    throw new Error(`no answer of ${whose}: ${error.message}`, { cause: error.cause })
+  })
 
 function print(place: string, { path, ours, theirs }: Difference): void {
   say(`${place} ${path}\n    ours   ${short(ours)}\n    theirs ${short(theirs)}`)

@@ -16,6 +16,9 @@ const WRONG: { readonly [name: string]: unknown } = {
 
 const ABSENT = '7d6f1e9a-2b3c-4d5e-8f90-0123456789ab'
 
+/** Right, but its answer would come in thirty years. */
+const LATE = 'after_seconds large'
+
 interface Endpoint {
   path: string
   body: object
@@ -101,10 +104,12 @@ const ID_PATHS = ['/threads/ID', '/threads/ID/state', '/threads/ID/runs', '/assi
 export const wrong: readonly Case[] = [
   ...Object.entries(ENDPOINTS).flatMap(([name, { path, body, fields, setup = [] }]) => [
     ...fields.flatMap(field =>
-      Object.entries(WRONG).map(([kind, value]) => ({
-        name: `${name}/${field}/${kind}`,
-        calls: [...setup, post(path, { ...body, [field]: value })],
-      })),
+      Object.entries(WRONG)
+        .filter(([kind]) => `${field} ${kind}` !== LATE)
+        .map(([kind, value]) => ({
+          name: `${name}/${field}/${kind}`,
+          calls: [...setup, post(path, { ...body, [field]: value })],
+        })),
     ),
     ...Object.entries(BODIES).map(([kind, text]) => ({
       name: `${name}/body/${kind}`,
