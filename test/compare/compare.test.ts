@@ -25,6 +25,14 @@ t.test('ids are equal when they stand for each other everywhere', async t => {
   t.same(differ({ [A]: 1 }, { [C]: 2 }), ['<id>'])
 })
 
+t.test('questions of nodes beside each other have no order', async t => {
+  const asked = (...ids: string[]) => ({
+    __interrupt__: ids.map(id => ({ id, value: id === A || id === C ? 'a' : 'b' })),
+  })
+  t.same(differ(asked(A, B), asked(D, C)), [])
+  t.same(differ(asked(A, B), asked(C)), ['__interrupt__.1'])
+})
+
 t.test('times are equal, other texts are not', async t => {
   t.same(differ('2026-01-02T03:04:05.678Z', '2026-01-02T03:04:05.678901+00:00'), [])
   t.same(differ('2026-01-02T03:04:05Z', null), [''])

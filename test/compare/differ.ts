@@ -36,6 +36,9 @@ export function compareAnswers(ours: Answer, theirs: Answer, ids: Ids): Differen
 
 export function compare(ours: unknown, theirs: unknown, ids: Ids, path = ''): Difference[] {
   if (typeof ours === 'string' && typeof theirs === 'string' && sameText(ours, theirs, ids)) return []
+  // Nodes that run beside each other ask in any order.
+  if (path.endsWith('__interrupt__') && Array.isArray(ours) && Array.isArray(theirs))
+    [ours, theirs] = [ours, theirs].map(list => [...list].sort(byQuestion))
   if (Array.isArray(ours) && Array.isArray(theirs)) {
     const length = Math.max(ours.length, theirs.length)
     return Array.from({ length }).flatMap((_, at) =>
@@ -64,6 +67,9 @@ function pairNames(names: string[], ours: Members, theirs: Members, ids: Ids): [
     })
   return [...paired, ...others.map((name): [string, unknown, unknown] => [name, ABSENT, theirs[name]])]
 }
+
+const questionOf = (asked: unknown): string => JSON.stringify((asked as { value?: unknown } | null)?.value) ?? ''
+const byQuestion = (a: unknown, b: unknown): number => questionOf(a).localeCompare(questionOf(b))
 
 type Members = { [name: string]: unknown }
 const isObject = (value: unknown): value is Members => typeof value === 'object' && value !== null
