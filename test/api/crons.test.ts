@@ -365,7 +365,11 @@ t.test('crons', async t => {
       await refused(t, `${path}x`, body, /cron_id must be a UUID/, 422, method)
     }
     const breakpoints = { interrupt_before: ['node'], interrupt_after: ['node'] }
-    t.match((await http('POST', paths[1]!, { ...good, ...breakpoints })).body.payload, breakpoints, 'nodes of a thread cron')
+    t.match(
+      (await http('POST', paths[1]!, { ...good, ...breakpoints })).body.payload,
+      breakpoints,
+      'nodes of a thread cron',
+    )
     const cron = (await http('POST', '/runs/crons', { ...good, interrupt_before: ['node'], input: [1] })).body
     t.match(cron.payload, { interrupt_before: ['node'], input: [1] }, 'without a thread lists and any input are taken')
     const path = `/runs/crons/${cron.cron_id}`

@@ -36,9 +36,12 @@ export function compareAnswers(ours: Answer, theirs: Answer, ids: Ids): Differen
 
 export function compare(ours: unknown, theirs: unknown, ids: Ids, path = ''): Difference[] {
   if (typeof ours === 'string' && typeof theirs === 'string' && sameText(ours, theirs, ids)) return []
-  // Nodes that run beside each other ask in any order.
-  if (path.endsWith('__interrupt__') && Array.isArray(ours) && Array.isArray(theirs))
-    [ours, theirs] = [ours, theirs].map(list => [...list].sort(byQuestion))
+  // Nodes that run beside each other ask in any order; of two lists that are not as long, nothing belongs together.
+  if (path.endsWith('__interrupt__') && Array.isArray(ours) && Array.isArray(theirs)) {
+    if (ours.length !== theirs.length) return [{ path, ours, theirs }]
+    const [own, others] = [ours, theirs].map(list => [...list].sort(byQuestion))
+    return compare(own, others, ids, `${path}.sorted`)
+  }
   if (Array.isArray(ours) && Array.isArray(theirs)) {
     const length = Math.max(ours.length, theirs.length)
     return Array.from({ length }).flatMap((_, at) =>

@@ -44,7 +44,7 @@ const WRONG = new RegExp(
 /** Cases whose input only Weft takes. */
 const TAKEN = new RegExp(
   `^(${[
-    'crons/(change|search)',
+    'crons/(change|search|create/input of)',
     'items/(filter/(list|unknown)|wrong namespace/6)',
     'state/(update/a list|history/before|patch|at a checkpoint)',
     'streams/\\w+/tools',
@@ -84,10 +84,10 @@ export const KNOWN: readonly Known[] = [
   { row: 'Values that only pickle can store', language: 'python', at: /^kinds\/(state|interrupt)\/(path|range|complex|large integer) \d/ },
   { row: 'Values in `/state` and `/history`', language: 'python', at: /^kinds\/.*(\/state|\/history)\S* body\..*(value|born|interrupts\.\d+)/ },
   { row: 'A deletion of the newest run', at: /^runs\/list \d+ (GET|POST) \/threads\/\{thread\}(\/state|\/history)?\S* body\./ },
-  { row: 'Metadata of a thread in its runs', at: /^(config|runs|values|multitask|interrupts)\/.*metadata\.(source|of|graph_id|assistant_id|purpose|value|user_id)$/ },
+  { row: 'Metadata of a thread in its runs', at: /^(config|runs|values|multitask|interrupts)\/.*metadata\.(source|of|graph_id|assistant_id|purpose)$/ },
   { row: 'Metadata of checkpoints', at: / (GET|POST) \/threads\S*(state|history)\S* body(\.\d+|\.tasks\.\d+\.state)*\.metadata\.\S+$/, when: onlyTheirs },
   { row: '`config.configurable` and `context`', at: /^(config|assistants|wrong\/assistant|runs)\/.*(context|configurable)(\.\S+)?$/ },
-  { row: '`wait` of an interrupted run', at: /^(interrupts|generated|threads|values)\/.* POST \S*runs\/wait body\./, when: onlyOurs },
+  { row: '`wait` of an interrupted run', at: /^(interrupts|generated|threads|values|runs)\/.* (POST \S*runs\/wait|GET \S*\/join) body\./, when: onlyOurs },
   { row: 'A join of an ended run', at: /^joins\/.*\/stream\S* events\./ },
   { row: 'A cancel that waits', at: /^multitask\/.*cancel\S* status$/, when: statuses([202, 204], [200, 204]) },
   { row: 'Deleting an active run', at: /delete while busy/ },
@@ -118,7 +118,7 @@ export const KNOWN: readonly Known[] = [
   { row: 'Order of assistants', language: 'javascript', at: /^assistants\/search\/.* body\.\d+\./ },
   { row: 'Schemas and subgraphs of JavaScript', language: 'javascript', at: /^assistants\/(schemas|subgraphs)\//, when: ({ theirs }) => theirs === ABSENT || statusOf(theirs) === 500 },
   { row: 'The default of `multitask_strategy`', language: 'javascript', at: /multitask_strategy$/, when: ({ ours, theirs }) => ours === 'enqueue' && theirs === 'reject' },
-  { row: '`wait` of an interrupted run', language: 'javascript', at: / body\.__interrupt__$/, when: ({ theirs }) => JSON.stringify(theirs) === '[]' },
+  { row: '`wait` of an interrupted run', language: 'javascript', at: / body\.__interrupt__$/, when: ({ theirs }) => Array.isArray(theirs) && theirs.length < 2 },
   { row: 'Members that Weft leaves out', language: 'javascript', at: / body\.interrupts\.\S+$/, when: ({ ours, theirs }) => ours === ABSENT && JSON.stringify(theirs) === '[]' },
   { row: 'An empty command', language: 'javascript', at: /^interrupts\/\w+\/empty \d/ },
   { row: '`Content-Location` of a join', language: 'javascript', at: / headers\.content-location$/, when: onlyOurs },
@@ -130,6 +130,7 @@ export const KNOWN: readonly Known[] = [
   { row: '`durability` in JavaScript', language: 'javascript', at: /^(state\/durability\/\w+\/exit|generated\/\w+\/\d+) \d.*(history\S* body\.\d+|parent_checkpoint)/ },
   { row: 'Threads of failed and stopped runs in JavaScript', language: 'javascript', at: /^(runs|state|interrupts|generated|multitask|threads)\/.* GET \/threads\/\{thread\} body\.(status|values|interrupts)/ },
   { row: 'Text of the error of a task', language: 'javascript', at: /^runs\/failure\/key \d/ },
+  { row: 'Reserved names in metadata', at: /^config\/\w+\/reserved (metadata|names) .*metadata\.(run_id|graph_id|assistant_id|user_id)$/ },
 ]
 
 /** The row that says why; null: nothing explains it. */
