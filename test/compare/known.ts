@@ -45,6 +45,8 @@ const WRONG = new RegExp(
 const TAKEN = new RegExp(
   `^(${[
     'crons/(change|search|create/input of)',
+    'streams/field/no mode',
+    'wrong/thread/ttl',
     'items/(filter/(list|unknown)|wrong namespace/6)',
     'state/(update/a list|history/before|patch|at a checkpoint)',
     'streams/\\w+/tools',
@@ -62,7 +64,7 @@ export const KNOWN: readonly Known[] = [
   { row: 'Status and form of an error', at: / (form|headers\.content-type)$/, when: ({ theirs }) => theirs !== 'application/json' },
   { row: '`null` for an optional field', at: /\/null( fields| config| members)? \d.* status$/, when: statuses(OK, REFUSED) },
   { row: 'A graph id in place of an assistant id', at: / status$/, when: d => /Invalid assistant ID|"format":"uuid"|Invalid uuid/.test(String(d.theirs)) && statusOf(d.ours) === 200 },
-  { row: 'Members that only Weft sends', at: /\.(updated_at|state_updated_at|checkpoint_map|checkpoint_ns|checkpoint_id|interrupts|thread_id|run_id|graph_id|assistant_id|cancel_reason|ttl|configurable|parent_config|tool_call_chunks|error)$/, when: onlyOurs },
+  { row: 'Members that only Weft sends', at: /\.(updated_at|state_updated_at|checkpoint_map|checkpoint_ns|checkpoint_id|interrupts|thread_id|run_id|graph_id|assistant_id|cancel_reason|ttl|configurable|parent_config|tool_call_chunks|error|checkpoint|parent_checkpoint|extracted)$/, when: onlyOurs },
   { row: 'Members that only Weft sends', language: 'python', at: /graph.* body\.nodes\.\d+\.data\.id$/, when: onlyOurs },
   { row: 'Members that Weft leaves out', at: /\.(score|error|checkpoint_id|parent_checkpoint_id|langgraph_auth_user_id|ls_integration)$/, when: d => onlyTheirs(d) },
   { row: 'Members that Weft leaves out', at: / body(\.tasks\.\d+\.state)?\.metadata$/, when: ({ ours, theirs }) => JSON.stringify(ours) === '{}' && (theirs === null || theirs === ABSENT) },
@@ -80,7 +82,7 @@ export const KNOWN: readonly Known[] = [
   { row: 'A join of an unknown run', at: /\/join status$/, when: statuses([404], [200]) },
   { row: 'A resume with `null`', at: /^(interrupts\/\w+\/resume null|values\/resume\/null|wrong\/run\/command\/object) \d/ },
   { row: 'A resume when nothing waits', at: /^interrupts\/resume of nothing \d/ },
-  { row: '`feedback_keys`', language: 'python', at: /feedback keys \d/ },
+  { row: '`feedback_keys`', at: /feedback keys \d/ },
   { row: 'Values that only pickle can store', language: 'python', at: /^kinds\/(state|interrupt)\/(path|range|complex|large integer) \d/ },
   { row: 'Values in `/state` and `/history`', language: 'python', at: /^kinds\/.*(\/state|\/history)\S* body\..*(value|born|interrupts\.\d+)/ },
   { row: 'A deletion of the newest run', at: /^runs\/list \d+ (GET|POST) \/threads\/\{thread\}(\/state|\/history)?\S* body\./ },
@@ -131,6 +133,13 @@ export const KNOWN: readonly Known[] = [
   { row: 'Threads of failed and stopped runs in JavaScript', language: 'javascript', at: /^(runs|state|interrupts|generated|multitask|threads)\/.* GET \/threads\/\{thread\} body\.(status|values|interrupts)/ },
   { row: 'Text of the error of a task', language: 'javascript', at: /^runs\/failure\/key \d/ },
   { row: 'Reserved names in metadata', at: /^config\/\w+\/reserved (metadata|names) .*metadata\.(run_id|graph_id|assistant_id|user_id)$/ },
+  { row: 'Members that only Weft sends', language: 'javascript', at: / body(\.\d+)?\.values$/, when: ({ ours, theirs }) => ours === null && theirs === ABSENT },
+  { row: 'Configuration in `checkpoints` and `debug`', language: 'javascript', at: /(parent_config|\.checkpoint)$/, when: ({ ours }) => ours === null },
+  { row: 'Threads of failed and stopped runs in JavaScript', language: 'javascript', at: /^multitask\/cancel.* GET \S* (body\.)?status$/ },
+  { row: 'Members that Weft leaves out', language: 'javascript', at: /\.tool_call_chunks$/ },
+  { row: 'Searches by values in JavaScript', language: 'javascript', at: /^threads\/search\/values/ },
+  { row: '`stream_subgraphs` in JavaScript', language: 'javascript', at: /^(wrong\/run\/stream_subgraphs\/boolean|streams\/fail\/.*with subgraphs) \d/ },
+  { row: 'An interrupt of a run without a thread', language: 'javascript', at: /^streams\/ask\/.* POST \/runs\/stream events/ },
 ]
 
 /** The row that says why; null: nothing explains it. */
