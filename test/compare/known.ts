@@ -141,6 +141,7 @@ export const KNOWN: readonly Known[] = [
   { row: '`stream_subgraphs` in JavaScript', language: 'javascript', at: /^(wrong\/run\/stream_subgraphs\/boolean|streams\/fail\/.*with subgraphs) \d/ },
   { row: 'An interrupt of a run without a thread', language: 'javascript', at: /^streams\/ask\/.* POST \/runs\/stream events/ },
   { row: '`custom` events of subgraphs without `stream_subgraphs`, in JavaScript', language: 'javascript', at: /^(streams|generated)\/outer\/.*\/stream events/, when: ({ theirs }) => theirs === 'custom' || (theirs as { event?: string } | null)?.event === 'custom' },
+  { row: 'The interrupts of a task after its answer', language: 'javascript', at: /tasks\.\d+\.interrupts\.\d+$/, when: onlyTheirs },
 ]
 
 /** The row that says why; null: nothing explains it. */
