@@ -1,7 +1,8 @@
 /** What only the adapter for PostgreSQL does: its schema, its errors, poolers, servers that die or hang, and its plans. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import t from 'tap'
@@ -172,7 +173,9 @@ t.test(
   async t => {
     const direct = new URL(await server.url())
     const port = await freePort()
-    const folder = t.testdir()
+    // The pooler runs as another user, who may not reach the folder of the tests.
+    const folder = mkdtempSync(join(tmpdir(), 'weft-pgbouncer-'))
+    t.teardown(() => rmSync(folder, { recursive: true, force: true }))
     const file = join(folder, 'pgbouncer.ini')
     writeFileSync(
       file,
@@ -180,7 +183,7 @@ t.test(
         `auth_type=any\npool_mode=transaction\ndefault_pool_size=3\nunix_socket_dir=\n`,
     )
     const user = serverUser()
-    if (user !== null) chownSync(file, user.uid, user.gid)
+    if (user !== null) for (const one of [folder, file]) chownSync(one, user.uid, user.gid)
     const [program, ...args] = asServerUser([PGBOUNCER, '-q', file])
     const pooler = spawn(program!, args, { stdio: 'ignore' })
     t.teardown(async () => {
