@@ -232,10 +232,13 @@ interface PoolView {
 
 export function openPoolView(mux: Mux, pool: Pool, role: 'graphs' | 'deployer'): PoolView {
   const consumer = consumerOf(pool)
-  const subject = role === 'graphs' ? queueInfo(consumer) : `$JS.API.CONSUMER.INFO.${RUNS_STREAM}.${consumer}`
+  const api = `$JS.API.CONSUMER.INFO.${RUNS_STREAM}.${consumer}`
   return {
     async count() {
-      const { data } = await mux.ask(subject, encoder.encode('{}'))
+      const ask = (subject: string) => mux.ask(subject, encoder.encode('{}'))
+      const first = await ask(role === 'graphs' ? queueInfo(consumer) : api)
+      // A broker without accounts has the name of JetStream alone.
+      const { data } = first.headers?.code === 503 && role === 'graphs' ? await ask(api) : first
       const info = JSON.parse(decoder.decode(data)) as { num_pending?: number; num_ack_pending?: number }
       if (info.num_pending === undefined || info.num_ack_pending === undefined)
         throw new Error(`the broker has no work queue of the pool ${pool}`)

@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Role } from '../../bus/connect.js'
+import { POOLS_ACCOUNT, ROLES_ACCOUNT } from '../../bus/rights.js'
 import { keepRunning } from '../../cli/keep-running.js'
 import { passwordsOf, writeNatsConfig } from '../../cli/nats/config.js'
 import { findNatsServer } from '../../cli/nats/server.js'
@@ -31,6 +32,15 @@ export interface LeafNodes {
 }
 
 const STOP_MS = 5_000
+const ACCOUNTS = [ROLES_ACCOUNT, POOLS_ACCOUNT]
+
+/** The users of an account of the hub, under the mapped names: what passes between accounts is a matter of the hub. */
+function usersOf(config: string, account: string): string {
+  const block = config.slice(config.indexOf(`\n  ${account} {`))
+  const users = /users: ?\[[\s\S]*?\n? *\]\n/.exec(block)?.[0]
+  if (users === undefined) throw new Error(`the configuration of the hub has no users of ${account}`)
+  return users.trim().replaceAll('$JS.API.', '$JS.hub.API.')
+}
 
 export async function startLeafNodes(count: number): Promise<LeafNodes> {
   const server = await findNatsServer()
@@ -47,9 +57,17 @@ export async function startLeafNodes(count: number): Promise<LeafNodes> {
     max_file_store: SETTINGS.max_file_store.default,
   })
   const written = readFileSync(hubConfig, 'utf8').replace('jetstream {', 'jetstream {\n  domain: hub')
-  const users = written.slice(written.indexOf('authorization {'))
-  const leafUser = `user: leaf, password: "leaf-password"`
-  writeFileSync(hubConfig, `${written}\nleafnodes { listen: "127.0.0.1:${leafPort}", authorization { ${leafUser} } }\n`)
+  const authorization = written.slice(written.indexOf('authorization {'))
+  // Pulls of pools at a leaf arrive under the name of the domain.
+  const next = 'subject: "$JS.API.CONSUMER.MSG.NEXT.RUNS.*" }'
+  const alias = `{ service: { account: WEFT, ${next}, to: "$JS.hub.API.CONSUMER.MSG.NEXT.RUNS.*" }`
+  const withAlias = written.replace(`{ service: { account: WEFT, ${next} }`, found => `${found}\n      ${alias}`)
+  if (withAlias === written) throw new Error('the configuration of the hub has no import of pulls')
+  const leafUsers = ACCOUNTS.map(account => `{ user: leaf-${account}, password: "leaf-password", account: ${account} }`)
+  writeFileSync(
+    hubConfig,
+    `${withAlias}\nleafnodes { listen: "127.0.0.1:${leafPort}", authorization { users: [${leafUsers}] } }\n`,
+  )
   const started: Node[] = []
   const node = async (config: string, port: number): Promise<Node> => {
     const managed = keepRunning({
@@ -79,9 +97,11 @@ export async function startLeafNodes(count: number): Promise<LeafNodes> {
       `listen: "127.0.0.1:${port}"
 server_name: ${name}
 max_payload: 1MB
-mappings { "$JS.API.>": "$JS.hub.API.>" }
-leafnodes { reconnect: 1, remotes: [{ url: "nats-leaf://leaf:leaf-password@127.0.0.1:${leafPort}" }] }
-${users.replaceAll('$JS.API.', '$JS.hub.API.')}`,
+leafnodes { reconnect: 1, remotes: [${ACCOUNTS.map(account => `{ url: "nats-leaf://leaf-${account}:leaf-password@127.0.0.1:${leafPort}", account: ${account} }`)}] }
+accounts {
+${ACCOUNTS.map(account => `  ${account} { mappings { "$JS.API.>": "$JS.hub.API.>" }, ${usersOf(written, account)} }`).join('\n')}
+}
+${authorization}`,
     )
     leaves.push(await node(config, port))
   }
