@@ -32,10 +32,10 @@ export interface Skewed {
   metrics: number[]
 }
 
-/** Creates delayed runs, running runs and crons for `seconds`, on the app test/apps/faults with WEFT_CRON_SECONDS. */
+/** `workers`: resource workers whose figures are waited for. Creates delayed runs, running runs and crons for `seconds`, on the app test/apps/faults with WEFT_CRON_SECONDS. */
 export async function underSkew(
   roles: Roles,
-  { delayed, running, seconds }: { delayed: number; running: number; seconds: number },
+  { delayed, running, seconds, workers = 1 }: { delayed: number; running: number; seconds: number; workers?: number },
 ): Promise<Skewed> {
   const url = roles.urls[0]!
   const client = lines[0]!.connect(url)
@@ -76,9 +76,15 @@ export async function underSkew(
     const answer = await fetch(`${url}/runs/crons/${cron_id}/firings`)
     const fired = (await answer.json()) as { scheduled_at: string; fired_at: string }[]
     const early = fired.map(({ scheduled_at }) => Date.parse(scheduled_at) - Date.now())
-    const { samples } = (await (await fetch(`${url}/metrics?format=json`)).json()) as {
-      samples: { name: string; value: number }[]
-    }
+    let metrics: number[] = []
+    // A worker that is busy at the moment is left out.
+    await until(async () => {
+      const { samples } = (await (await fetch(`${url}/metrics?format=json`)).json()) as {
+        samples: { name: string; value: number }[]
+      }
+      metrics = samples.filter(({ name }) => name === 'weft_clock_ahead_seconds').map(({ value }) => value)
+      return metrics.length >= workers
+    }, 30_000)
     await client.crons.delete(cron_id)
     return {
       delayed,
@@ -88,7 +94,7 @@ export async function underSkew(
       running,
       firings: fired.length,
       earlyFiring: Math.max(0, ...early),
-      metrics: samples.filter(({ name }) => name === 'weft_clock_ahead_seconds').map(({ value }) => value),
+      metrics,
     }
   } finally {
     logs.remove()

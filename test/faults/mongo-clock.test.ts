@@ -17,7 +17,7 @@ t.test('nothing fires early, no live run is taken over, and the difference is re
   const ahead = await roles.add('resources', undefined, clockEnv(SKEW_MS))
   const behind = await roles.add('resources', undefined, clockEnv(-SKEW_MS))
   await roles.add('graphs', undefined, clockEnv(SKEW_MS))
-  const found = await underSkew(roles, { delayed: 30, running: 8, seconds: 10 })
+  const found = await underSkew(roles, { delayed: 30, running: 8, seconds: 10, workers: 3 })
   t.comment(JSON.stringify(found))
   t.ok(found.earliest > -EARLY_MS, `the earliest delayed run started ${Math.round(found.earliest)} ms after its time`)
   t.ok(found.latest < 60_000, `the latest ${Math.round(found.latest)} ms after it`)
