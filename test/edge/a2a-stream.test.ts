@@ -53,6 +53,7 @@ t.test('a task that is resumed before its stream has ended goes on in it', async
   const resumed = { a2a_task_id: FIRST }
   const agent = fakeAgent([says('one'), says('two')], {
     [`/runs/${FIRST}`]: [runOf(FIRST, 'success')],
+    [`/runs/${SECOND}/join`]: [{ messages: [] }],
     '/runs?': [[runOf(SECOND, 'running', resumed)], [runOf(SECOND, 'success', resumed)]],
     '/state': [{ values: { messages: [{ type: 'ai', content: 'two' }] }, next: [], interrupts: [] }],
   })
