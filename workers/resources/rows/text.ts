@@ -73,7 +73,7 @@ export const runText = (row: Omit<RunRow, 'auth_user' | 'traceparent'>): string 
   `"updated_at":"${time(row.updated_at)}","status":"${row.status}","metadata":${row.metadata},"kwargs":${row.kwargs},` +
   `"multitask_strategy":"${row.multitask_strategy}","cancel_reason":${json(row.cancel_reason ?? null)}${row.error === null ? '' : `,"error":${row.error}`}}`
 
-/** The members of a run as JSON text: those of `runText`, which is composed for every answer and therefore not of these. */
+/** The members of a run as JSON text, but for its error. `runText` is composed for every answer and therefore not of these. */
 export const runFields = (row: Parameters<typeof runText>[0]) => ({
   run_id: `"${row.run_id}"`,
   thread_id: `"${row.thread_id}"`,
