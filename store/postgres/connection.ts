@@ -6,7 +6,7 @@
  * `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, PGPASSFILE and ~/.pgpass are. Two members are ours, with the names that
  * other libraries gave them: `pgbouncer=true` for a pooler in transaction mode, `connection_limit` for the size of the pool.
  */
-import pg, { type Pool, type PoolClient, type PoolConfig } from 'pg'
+import pg, { type ClientBase, type Pool, type PoolClient, type PoolConfig } from 'pg'
 
 export type Param = string | number | boolean | Uint8Array | readonly (string | number | null)[] | null
 export type Value = string | number | boolean | Uint8Array | null
@@ -37,9 +37,8 @@ export interface Database {
   query(text: string, params?: readonly Param[]): Promise<Result>
   /** Runs `work` with one connection. A connection on which it fails is closed. */
   with<T>(work: (query: Query) => Promise<T>): Promise<T>
-  /** Whether the server is asked through a pooler in transaction mode. */
-  pooled: boolean
-  migrate(work: (client: PoolClient) => Promise<void>): Promise<void>
+  /** Runs `work` with a connection whose statements take the time that they need. */
+  migrate(work: (client: ClientBase) => Promise<void>): Promise<void>
   end(): Promise<void>
 }
 
@@ -108,18 +107,15 @@ export function openDatabase({ url, log, onStatement }: PostgresOptions): Databa
           }
         })(),
       ),
-    pooled,
     async migrate(work) {
-      const client = await pool.connect()
+      const { query_timeout: _, options: __, ...patient } = config
+      const client = new pg.Client(patient)
+      client.on('error', () => {})
       try {
-        // An index of a large table takes its time.
-        await client.query('SET statement_timeout = 0')
+        await client.connect()
         await work(client)
-        await client.query('RESET statement_timeout')
-        client.release()
-      } catch (error) {
-        client.release(true)
-        throw error
+      } finally {
+        await client.end().catch(() => {})
       }
     },
     end: () => pool.end(),

@@ -1,14 +1,13 @@
 /** The queries of assistants, runs and records; all of them go through an index. */
 import { ASSISTANT, ASSISTANT_VERSION, PAYLOAD, plain, RECORD, RUN } from '../columns.js'
-import { perTurn } from '../per-turn.js'
 import type { Store } from '../port.js'
 import type { AssistantQuery, AssistantRow, AssistantVersionRow } from '../rows/assistants.js'
 import type { RecordRow } from '../rows/records.js'
 import type { RunRow, RunSummary, WebhookLog } from '../rows/runs.js'
 import { runSearch } from '../run-search.js'
-import type { Param, Query, Row } from './connection.js'
+import type { Param, Query } from './connection.js'
 import { fewest } from './fewest.js'
-import { byId } from './grouped-reads.js'
+import { byId, byKeys } from './grouped-reads.js'
 import { runSources } from './reads-run-search.js'
 import { decode, decodeAll, encode } from './rows.js'
 
@@ -24,20 +23,15 @@ const FROM_ASSISTANTS = `SELECT ${ASSISTANT.map(name => `assistants.${name}`)} F
 export function assistantReads(query: Query): Store['assistants'] {
   const assistants = async (text: string, params: Param[]) =>
     decodeAll<AssistantRow>(ASSISTANT, (await query(text, params)).rows)
-  const assistantOf = perTurn<string, Row | undefined>(async calls => {
-    const keys = [...new Set(calls.map(({ of }) => of))].map(key => JSON.parse(key) as [string, string])
-    const { rows } = await query(
-      `SELECT ${ASSISTANT} FROM weft.assistants WHERE (app, assistant_id) IN (SELECT * FROM unnest(?::text[], ?::text[]))`,
-      [keys.map(([app]) => app), keys.map(([, id]) => id)],
-    )
-    const found = new Map(rows.map(row => [JSON.stringify(row.slice(0, 2)), row]))
-    for (const { of, done } of calls) done(found.get(of))
-  })
+  // Its first columns are the keys.
+  const byIds = byKeys(
+    query,
+    `SELECT ${ASSISTANT} FROM weft.assistants WHERE (app, assistant_id) IN (SELECT * FROM unnest(?::text[], ?::text[]))`,
+    2,
+  )
 
   return {
-    async get(app, id) {
-      return decode(ASSISTANT, await assistantOf(JSON.stringify([app, id])))
-    },
+    get: async (app, id) => decode(ASSISTANT, (await byIds([[app, id]]))[0]),
 
     async list({ app, graph_id, keys = [], sort, order, after, limit }: AssistantQuery) {
       const [way, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<']

@@ -3,7 +3,7 @@
  * results, finished states) have tables of their own, as in the embedded store: a patch never rewrites them. Texts are
  * compared by their bytes.
  */
-import type { PoolClient } from 'pg'
+import type { ClientBase } from 'pg'
 
 /** One row per version of the schema, in order; an entry is never changed once it was released. TEXT is that of `C`. */
 const VERSIONS = [
@@ -187,13 +187,15 @@ const VERSIONS = [
 export const SCHEMA_VERSION = VERSIONS.length
 
 /** "weft" as a number: workers that start at the same time migrate one after the other. */
-const LOCK = 0x77656674
+export const MIGRATION_LOCK = 0x77656674
 
 /** Brings the schema to the newest version; throws one sentence when a newer Weft has written it. */
-export async function migrate(client: PoolClient): Promise<void> {
+export async function migrate(client: ClientBase): Promise<void> {
   await client.query('BEGIN')
   try {
-    await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`)
+    // An index of a large table takes its time, and the other workers wait for it.
+    for (const limit of ['statement_timeout', 'lock_timeout']) await client.query(`SET LOCAL ${limit} = 0`)
+    await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`)
     // Not IF NOT EXISTS alone: that needs the right to create, also when everything is there.
     const { rows: there } = await client.query("SELECT 1 FROM pg_namespace WHERE nspname = 'weft'")
     if (there.length === 0) await client.query('CREATE SCHEMA weft')

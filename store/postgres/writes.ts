@@ -97,11 +97,7 @@ export function openWriter(database: Database): (steps: readonly Step[]) => Prom
     }
     const failed = await database.with(async query => {
       const lock = lockFor(batch.flatMap(({ steps }) => steps))
-      const sent = send(query, [...(lock === null ? [] : [lock]), ...batch.flatMap(({ list }) => list)])
-      const counts = await sent.catch(async error => {
-        await query('ROLLBACK')
-        throw error
-      })
+      const counts = await send(query, [...(lock === null ? [] : [lock]), ...batch.flatMap(({ list }) => list)], false)
       if (lock !== null) counts.shift()
       const found = batch.map(({ list }) => failedIn(list, counts.splice(0, list.length)))
       await query(found.every(step => step < 0) ? 'COMMIT' : 'ROLLBACK')
@@ -133,7 +129,7 @@ export function openWriter(database: Database): (steps: readonly Step[]) => Prom
           ...(lock === null ? [] : [lock]),
         ]
         try {
-          const counts = await send(query, [...before, ...list])
+          const counts = await send(query, [...before, ...list], true)
           const failed = failedIn(list, counts.slice(before.length))
           await query(failed < 0 ? 'COMMIT' : 'ROLLBACK')
           return failed
@@ -159,8 +155,11 @@ export function openWriter(database: Database): (steps: readonly Step[]) => Prom
   }
 }
 
-/** Begins a transaction and sends its statements in one flight; resolves to the rows that each has changed. */
-async function send(query: Query, list: readonly Statement[]): Promise<number[]> {
+/**
+ * Begins a transaction and sends its statements in one flight; resolves to the rows that each has changed. `isAlone`: a name
+ * that is taken fails the step of its statement, and what follows is of the same write.
+ */
+async function send(query: Query, list: readonly Statement[], isAlone: boolean): Promise<number[]> {
   const begun = query('BEGIN')
   const all = await Promise.allSettled([begun, ...list.map(([text, , params]) => query(text, params))])
   const counts: number[] = []
@@ -168,7 +167,7 @@ async function send(query: Query, list: readonly Statement[]): Promise<number[]>
   for (const [i, one] of all.entries()) {
     // After the first error each statement fails.
     if (one.status === 'rejected' && !isOver) {
-      if (i === 0 || list[i - 1]![1] < 0 || !isTaken(one.reason)) throw one.reason
+      if (!isAlone || i === 0 || list[i - 1]![1] < 0 || !isTaken(one.reason)) throw one.reason
       isOver = true
     }
     if (i > 0) counts.push(one.status === 'fulfilled' ? one.value.count : 0)

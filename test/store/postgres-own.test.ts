@@ -4,13 +4,14 @@ import { once } from 'node:events'
 import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'
 import { freePort } from '../../cli/ports.js'
 import { asServerUser, serverUser } from '../../scripts/postgres/server.js'
 import { isOutage, placeOf } from '../../store/postgres/connection.js'
 import { describePostgres } from '../../store/postgres/describe.js'
-import { SCHEMA_VERSION } from '../../store/postgres/schema.js'
+import { MIGRATION_LOCK, SCHEMA_VERSION } from '../../store/postgres/schema.js'
 import { openPostgres } from '../../store/postgres.js'
 import { halt } from '../helpers/processes.js'
 import { startOwnPostgres, startPostgres } from '../helpers/stores/postgres-server.js'
@@ -48,6 +49,22 @@ t.test('workers that start together make one schema, and an older Weft refuses a
   await t.rejects(openPostgres({ url }), {
     message: /schema version \d+, this Weft knows up to \d+: start a newer Weft/,
   })
+})
+
+t.test('a worker waits for the migration of another one, longer than calls wait for locks', async _t => {
+  const url = await server.url()
+  const other = new pg.Client(url)
+  await other.connect()
+  await other.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
+  const opening = openPostgres({ url })
+  const waiting = () => ask(url, "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+  await until(async () => (await waiting()).length === 1)
+  // Beyond the limit for locks.
+  await sleep(6_000)
+  await other.end()
+  const store = await opening
+  await store.ping()
+  await store.close()
 })
 
 t.test('tables of others in the same database are left alone', async t => {
