@@ -358,7 +358,7 @@ export class NotSent extends WeftError {
   }
 }
 
-/** The broker delivered the call to nobody. */
+/** No worker subscribes to the subject of the call. */
 export class NobodyServes extends NotSent {
   constructor(subject: string) {
     super(nobody(subject))

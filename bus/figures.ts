@@ -118,7 +118,7 @@ export function openProcessFigures(): { samples(): Sample[]; close(): void } {
   }
 }
 
-/** Nothing while there is no file descriptor left: Node.js opens a file for it, and throws. */
+/** Empty when no file descriptor is left: Node.js must open a file to read the memory, and throws. */
 function residentBytes(): Sample[] {
   try {
     return [sample('weft_process_resident_bytes', process.memoryUsage.rss())]

@@ -8,7 +8,7 @@ export interface Lane {
   /**
    * Calls `start` when there is room for `size` bytes, at once or later. The returned function gives the room, or the
    * place in the queue, back; it may be called twice. Throws too_many when too many bytes wait. `refuse` is called instead of
-   * `start` when there is no use in waiting; then the place is given back already.
+   * `start` when waiting is useless; the entry has left the queue by then.
    */
   enter(size: number, start: () => void, refuse: (error: Error) => void): () => void
   /** Refuses all that waits: what passes has failed for a reason that they share. */

@@ -79,7 +79,7 @@ export function watchStreams({ link, mux, config, onCreated }: StreamWatchOption
     return null
   }
 
-  /** What the server says of a stream. `silent`: it does not answer. While its servers elect, a stream is there. */
+  /** What the server says of a stream. `silent`: it does not answer. During an election the stream is `there`. */
   async function look(name: StreamName): Promise<'there' | 'missing' | 'silent'> {
     try {
       const answer = await mux.ask(`$JS.API.STREAM.INFO.${name}`, NOTHING, { timeout: ANSWER_MS })
@@ -121,7 +121,7 @@ export function watchStreams({ link, mux, config, onCreated }: StreamWatchOption
       return
     }
     const runs = await checkStream('RUNS', true)
-    // Without an answer for one stream there is none for the other.
+    // A server that is silent about one stream is silent about the other.
     if (!runs && problem === SILENT) {
       failures.EVENTS = 0
       return
