@@ -56,10 +56,13 @@ async function deploymentInfo(edge: Edge, exchange: Exchange): Promise<void> {
   exchange.reply(200, infoText(edge, libraries, http?.disabled))
 }
 
+/** What the newest SDKs look for before they rely on it. */
+const SDK_FLAGS = { strict_resume: true, stream_namespaces: true }
+
 /** The flags say what is served: a group that the application has switched off is not. */
 function infoText({ versions }: Edge, libraries: Libraries | null, disabled: readonly RouteGroup[] = []): string {
   const serves = (...groups: RouteGroup[]) => !groups.some(group => disabled.includes(group))
-  const flags = { assistants: serves('assistants'), crons: serves('runs', 'crons'), langsmith: false }
+  const flags = { assistants: serves('assistants'), crons: serves('runs', 'crons'), langsmith: false, ...SDK_FLAGS }
   return JSON.stringify({
     version: versions.weft,
     ...librariesText(libraries ?? { javascript: versions.langgraph }),

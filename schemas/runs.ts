@@ -18,6 +18,7 @@ export type StreamMode =
   | 'debug'
   | 'custom'
   | 'tools'
+  | 'lifecycle'
 export type Durability = 'sync' | 'async' | 'exit'
 export type MultitaskStrategy = 'reject' | 'rollback' | 'interrupt' | 'enqueue'
 type OnDisconnect = 'cancel' | 'continue'
@@ -57,6 +58,8 @@ export interface RunCreate {
   after_seconds?: (number & tags.Minimum<0>) | null
   durability?: Durability | null
   checkpoint_during?: boolean | null
+  /** The run fails with UnknownInterruptError when `command.resume` answers no interrupt that waits. */
+  strict_resume?: boolean | null
   langsmith_tracer?: JsonObject | null
 }
 
@@ -125,6 +128,8 @@ export type RunMode = 'stream' | 'wait' | 'background' | 'events'
 export interface RunKwargs {
   input: Json
   command: Command | null
+  /** Absent: false. */
+  strict_resume?: boolean
   config: JsonObject
   context: Json
   stream_mode: StreamMode[]

@@ -122,6 +122,7 @@ const PAYLOAD = [
   'webhook',
   'durability',
   'checkpoint_during',
+  'strict_resume',
 ] as const
 const TEMPLATE = ['assistant_id', ...PAYLOAD, 'multitask_strategy'] as const
 

@@ -123,6 +123,28 @@ t.test('3: several interrupts are answered by their ids; new input discards pend
   t.equal((again.body.__interrupt__ as unknown as object[]).length, 1)
 })
 
+t.test('3: strict_resume: a stale answer fails its run and leaves the thread as it was', async t => {
+  const thread = await newThread()
+  const strict = (resume: unknown) => wait(thread, 'asks', { command: { resume }, strict_resume: true })
+  const asked = await wait(thread, 'asks', { input: { names: ['a', 'b'] } })
+  const waiting = asked.body.__interrupt__ as unknown as { id: string; value: string }[]
+  const idOf = (value: string) => waiting.find(one => one.value === value)!.id
+  const before = (await ask('GET', `/threads/${thread}`)).body
+  const same = async (what: string) => {
+    const { status, interrupts, values } = (await ask('GET', `/threads/${thread}`)).body
+    t.same([status, interrupts, values], [before.status, before.interrupts, before.values], what)
+  }
+  for (const answer of ['one of two', null, {}, { [idOf('a?')]: 'A', ['0'.repeat(32)]: 'x' }]) {
+    const { body } = await strict(answer)
+    t.match(body, { __error__: { error: 'UnknownInterruptError' } }, JSON.stringify(answer))
+    await same('the thread still waits')
+  }
+  const { body } = await strict({ [idOf('a?')]: 'A', [idOf('b?')]: 'B' })
+  t.same(body.answers, ['A', 'B'])
+  t.match((await strict({ [idOf('a?')]: 'again' })).body, { __error__: { message: /already-consumed/ } })
+  t.equal((await ask('GET', `/threads/${thread}`)).body.status, 'idle')
+})
+
 t.test('3: an interrupt whose answer is given is no longer listed', async t => {
   const thread = await newThread()
   const valuesOf = (interrupts: unknown) => (interrupts as { value: string }[]).map(({ value }) => value).toSorted()
@@ -188,6 +210,7 @@ t.test('7: payloads that violate the schema are refused', async t => {
     ['webhook', ['', 1]],
     ['interrupt_before', ['node', 1]],
     ['feedback_keys', ['key', [1]]],
+    ['strict_resume', ['yes', 1]],
     ['metadata', ['x', []]],
     ['config', ['x']],
     ['command', ['x', { goto: 1 }]],
@@ -204,7 +227,7 @@ t.test('7: payloads that violate the schema are refused', async t => {
   t.same((await ask('GET', `/threads/${thread}/runs`)).body, [], 'none of them made a run')
   for (const on_completion of ['delete', 'keep', 'complete', 'continue'])
     t.equal((await wait(null, 'echo', { input: {}, on_completion })).status, 200, on_completion)
-  t.equal((await wait(null, 'echo', { input: {}, strict_resume: true })).status, 200, 'what may be ignored')
+  t.equal((await wait(null, 'echo', { input: {}, later_member: true })).status, 200, 'what may be ignored')
 })
 
 t.test('8.2: a stateless run has a dedicated thread and ignores thread members of the payload', async t => {
@@ -397,7 +420,7 @@ t.test('14: joining a failed run returns its error with any header', async t => 
   t.equal((await ask('GET', `/threads/${thread}/runs/${randomUUID()}/stream`)).status, 404)
 })
 
-t.test('14 and 7: members of newer clients that this server does not advertise are ignored', async t => {
+t.test('14 and 7: a stream of chosen namespaces', async t => {
   const thread = await newThread()
   const body = {
     assistant_id: 'deep',
@@ -407,17 +430,19 @@ t.test('14 and 7: members of newer clients that this server does not advertise a
     stream_resumable: true,
   }
   const runs = `${cluster.url}/threads/${thread}/runs`
-  const { frames, headers } = await readStream(`${runs}/stream?namespace=${encodeURIComponent('["sub"]')}`, {
-    method: 'POST',
-    body,
-  })
-  t.ok(frames.some(({ event }) => event === 'updates'))
-  t.ok(frames.some(({ event }) => event.startsWith('updates|sub:')))
-  const query = `namespace=${encodeURIComponent('[""]')}&checkpoint_id=x`
-  const joined = await readStream(`${cluster.url}${headers.get('location')}?${query}`, {
-    headers: { 'last-event-id': '-1' },
-  })
-  t.same(joined.frames, frames)
+  const { frames, headers } = await readStream(`${runs}/stream?namespace=`, { method: 'POST', body })
+  t.same([...new Set(frames.map(({ event }) => event))], ['metadata', 'updates'], 'the root graph, for its creator')
+  const join = async (query: string) => {
+    const joined = await readStream(`${cluster.url}${headers.get('location')}?${query}`, {
+      headers: { 'last-event-id': '-1' },
+    })
+    return joined.frames.map(({ event }) => event)
+  }
+  const all = await join('checkpoint_id=x')
+  const sub = all.find(event => /^updates\|sub:[^|]*$/.test(event))!.slice('updates|'.length)
+  t.same([...new Set(await join(`namespace=${sub}`))], ['metadata', `updates|${sub}`], 'a subgraph')
+  t.same(await join(`namespace=&namespace=${encodeURIComponent(sub)}`), all.filter(event => event.split('|').length < 3))
+  t.match((await ask('GET', '/info')).body, { flags: { stream_namespaces: true, strict_resume: true } })
   const select = encodeURIComponent('["values.path","next"]')
   t.equal((await ask('GET', `/threads/${thread}/state?select=${select}`)).status, 200)
   t.equal((await ask('POST', `/threads/${thread}/history`, { select: ['values'], limit: 1 })).status, 200)

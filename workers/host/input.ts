@@ -28,6 +28,7 @@ export function configOf(
     configurable[key] = value
   }
   Object.assign(configurable, { thread_id, run_id, graph_id })
+  if (kwargs.strict_resume === true) configurable.__pregel_strict_resume = true
   // API: assistants-crons-store 6.7. What a client sent under these names was removed when the run was created.
   if (user !== undefined) {
     configurable.langgraph_auth_user = user
@@ -99,14 +100,16 @@ export function dropSelection(configurable: JsonObject): void {
  * interrupts, for an answer that the library would ignore.
  */
 export async function inputOf(
-  { command, input }: RunKwargs,
+  { command, input, strict_resume = false }: RunKwargs,
   library: Library,
   pending: () => Promise<string[]>,
 ): Promise<unknown> {
   const { resume, update, goto } = command ?? {}
+  if (strict_resume && resume !== undefined && library.UnknownInterruptError === undefined)
+    throw new Error('strict_resume needs @langchain/langgraph 1.7.0 or newer: update it, or send strict_resume: false')
   const parts: { resume?: unknown; update?: never; goto?: never } = {}
   // Absent and null differ: null is an answer.
-  if (resume !== undefined) parts.resume = await answerOf(resume, pending)
+  if (resume !== undefined) parts.resume = await answerOf(resume, pending, strict_resume)
   if (isGiven(update)) parts.update = update as never
   if (isGiven(goto)) parts.goto = [goto].flat().map(each => target(each, library)) as never
   if (Object.keys(parts).length === 0) return input ?? null
@@ -122,9 +125,12 @@ const isGiven = <T extends object | string>(order: T | null | undefined): order 
  * null, false, 0 and "" are answers (API: interrupts), but the library ignores falsy values. An answer that is keyed by
  * the id of its interrupt reaches the node.
  */
-async function answerOf(resume: unknown, pending: () => Promise<string[]>): Promise<unknown> {
+async function answerOf(resume: unknown, pending: () => Promise<string[]>, strict: boolean): Promise<unknown> {
   if (resume) return resume
-  const [first] = await pending()
+  const ids = await pending()
+  // In strict mode the library refuses an answer that fits several interrupts.
+  if (strict && ids.length > 1) return true
+  const [first] = ids
   return first === undefined ? resume : { [first]: resume }
 }
 

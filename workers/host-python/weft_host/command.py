@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
+from langgraph import errors
 from langgraph.types import Command, Send
 
 from .objects import JsonObject
@@ -21,7 +22,10 @@ async def input_of(kwargs: JsonObject, pending: Callable[[], Awaitable[list[str]
     parts: JsonObject = {}
     # Absent and null differ: null is an answer.
     if (resume := command.get("resume", MISSING)) is not MISSING:
-        parts["resume"] = await answer_of(resume, pending)
+        is_strict = kwargs.get("strict_resume") is True
+        if is_strict and not hasattr(errors, "UnknownInterruptError"):
+            raise RuntimeError("strict_resume needs langgraph 1.2.20 or newer: update it, or send strict_resume: false")
+        parts["resume"] = await answer_of(resume, pending, is_strict)
     if update := command.get("update"):
         parts["update"] = update if isinstance(update, dict) else [tuple(each) for each in update]
     if goto := command.get("goto"):
@@ -32,11 +36,14 @@ async def input_of(kwargs: JsonObject, pending: Callable[[], Awaitable[list[str]
     return None if all(part is None for part in parts.values()) else Command(**parts)
 
 
-async def answer_of(resume: Any, pending: Callable[[], Awaitable[list[str]]]) -> Any:
+async def answer_of(resume: Any, pending: Callable[[], Awaitable[list[str]]], is_strict: bool) -> Any:
     """The library ignores None. An answer that is keyed by the id of its interrupt reaches the node."""
     if resume is not None:
         return resume
     ids = await pending()
+    # In strict mode the library refuses an answer that fits several interrupts.
+    if is_strict and len(ids) > 1:
+        return False
     return {ids[0]: None} if ids else None
 
 

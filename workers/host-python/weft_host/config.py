@@ -77,6 +77,8 @@ def config_of(start: JsonObject, execution: JsonObject) -> JsonObject:
     for name, kind in (("tags", list), ("run_name", str), ("max_concurrency", int), ("recursion_limit", int)):
         if isinstance(given.get(name), kind):
             config[name] = given[name]
+    if start["kwargs"].get("strict_resume"):
+        configurable["__pregel_strict_resume"] = True
     # API: assistants-crons-store 6.7. What a client sent under these names was removed when the run was created.
     if isinstance(user := start.get("user"), dict):
         caller = cast(JsonObject, user)

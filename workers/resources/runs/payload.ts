@@ -36,6 +36,7 @@ export function kwargsOf(body: RunCreate, assistant: Templates, options: Payload
     input: body.input ?? null,
     // SDKs strip absent members, so an empty command can arrive: it means none.
     command: body.command && Object.keys(body.command).length > 0 ? body.command : null,
+    ...(body.strict_resume ? { strict_resume: true } : {}),
     stream_mode: modesOf(body),
     stream_subgraphs: body.stream_subgraphs ?? false,
     resumable: body.stream_resumable ?? false,

@@ -10,7 +10,7 @@ import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { firstEligible, leftBy, statusOf } from '../rows/thread-status.js'
 import { computeFinalState, refreshLater } from '../state/final-state.js'
-import { settledOf } from '../state/kept-state.js'
+import { isRefusedAnswer, settledOf } from '../state/kept-state.js'
 import { announceDropped, dropStep } from './drop.js'
 import { removeKey } from './idempotency.js'
 import { wakeRun } from './wake.js'
@@ -90,7 +90,12 @@ async function settledBy(deps: Deps, thread: ThreadRow, run: RunSummary) {
   if (left === null) refreshLater(deps, thread)
   const interrupts = left === null ? thread.interrupts : JSON.stringify(left.interrupts)
   const { left_by } = { ...thread, ...leftBy(run, thread.latest_checkpoint_id) }
-  return { settled: settledOf(run.error, left, thread.settled), interrupts, left_by, error: run.error }
+  return {
+    settled: settledOf(run.error, left, thread.settled),
+    interrupts,
+    left_by,
+    error: isRefusedAnswer(run.error) ? null : run.error,
+  }
 }
 
 async function wakeFirst(deps: Deps, thread: ThreadRow, runs: Map<string, RunSummary>): Promise<void> {

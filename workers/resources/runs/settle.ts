@@ -23,7 +23,7 @@ import { rowsOf } from '../rows/checkpoint.js'
 import { resultText } from '../rows/text.js'
 import { leftBy, readBase, statusOf } from '../rows/thread-status.js'
 import { computeFinalState, type Left, refreshLater } from '../state/final-state.js'
-import { settledOf } from '../state/kept-state.js'
+import { isRefusedAnswer, settledOf } from '../state/kept-state.js'
 import { wakeNext } from './wake.js'
 import { deliver } from './webhooks.js'
 
@@ -192,7 +192,7 @@ function threadStep({ lease, outcome, run, thread, final }: Settling, latest_che
     set: {
       active: null,
       settled,
-      error,
+      error: isRefusedAnswer(error) ? null : error,
       interrupts: left === null ? thread.interrupts : JSON.stringify(left.interrupts, withoutNoSchema),
       ...leftBy(run, latest_checkpoint_id),
       status: statusOf({ active: null, queue: thread.queue, settled }),

@@ -75,7 +75,14 @@ export function readLeft(rest: Uint8Array): { next: string[]; interrupts: { [tas
 
 /** The status of the thread once nothing runs: the table of API threads-and-runs 4, without `busy`. */
 export function settledOf(error: string | null, left: { next: string[] } | null, before: ThreadRow['settled']) {
-  if (error !== null) return 'error' as const
+  if (error !== null && !isRefusedAnswer(error)) return 'error' as const
   if (left !== null) return left.next.length > 0 ? ('interrupted' as const) : ('idle' as const)
   return before === 'error' ? ('idle' as const) : before
 }
+
+/**
+ * Whether the run failed because it answered no interrupt that waits (`strict_resume`). It has changed nothing: the thread
+ * stays as it was. `error`: the stored error of a run, as JSON text.
+ */
+export const isRefusedAnswer = (error: string | null): boolean =>
+  error?.startsWith('{"error":"UnknownInterruptError"') === true
