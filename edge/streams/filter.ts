@@ -1,6 +1,6 @@
 /**
- * A joined stream may ask for fewer modes than the run produces. Only then are event names looked at, in the bytes:
- * `messages-tuple` selects `messages`, `messages` selects `messages/…`, namespaces included; metadata and error pass.
+ * A stream may ask for fewer modes than the run produces, or for some namespaces. Only then are event names looked at, in
+ * the bytes: `messages-tuple` selects `messages`, `messages` selects `messages/…`; metadata and error pass.
  */
 import { readList } from '../../schemas/query.js'
 import type { StreamMode } from '../../schemas/runs.js'
@@ -13,13 +13,32 @@ const NAME = '\nevent: '
 /** Modes of the query; [] when absent. */
 export const readModes = (query: URLSearchParams): string[] => readList(query, 'stream_mode')
 
-/** Null when the client wants everything the run produces. */
-export function openFilter(wanted: readonly string[], produced: readonly StreamMode[]): EventFilter | null {
-  if (wanted.length === 0 || produced.every(mode => wanted.includes(mode))) return null
-  const names = new Set(ALWAYS)
+/** Namespaces of the query, each as its segments joined by `|`; "" is the root graph. Null when absent. */
+export function readNamespaces(query: URLSearchParams): ReadonlySet<string> | null {
+  const namespaces = query.getAll('namespace')
+  return namespaces.length === 0 ? null : new Set(namespaces)
+}
+
+/**
+ * Null when the client wants everything the run produces. `wanted`: [] selects all modes. `namespaces`: exactly these graphs,
+ * without the graphs that they start; null selects all.
+ */
+export function openFilter(
+  wanted: readonly string[],
+  produced: readonly StreamMode[],
+  namespaces: ReadonlySet<string> | null = null,
+): EventFilter | null {
+  const isWhole = wanted.length === 0 || produced.every(mode => wanted.includes(mode))
+  if (isWhole && namespaces === null) return null
+  const names = new Set<string>()
   for (const mode of wanted)
     names.add(mode === 'messages-tuple' ? 'messages' : mode === 'messages' ? 'messages/' : mode)
-  return bytes => pick(bytes, name => names.has(baseOf(name)))
+  return bytes =>
+    pick(bytes, name => {
+      const base = baseOf(name)
+      if (ALWAYS.includes(base)) return true
+      return (isWhole || names.has(base)) && (namespaces === null || namespaces.has(namespaceOf(name)))
+    })
 }
 
 /** Passes events of these names only. */
@@ -32,6 +51,12 @@ export const onlyEvents = (names: readonly string[]): EventFilter => {
 function baseOf(name: string): string {
   const bare = name.split('|', 1)[0]!
   return bare.startsWith('messages/') ? 'messages/' : bare
+}
+
+/** `values|a:1|b:2` → `a:1|b:2`; `values` → "". */
+function namespaceOf(name: string): string {
+  const at = name.indexOf('|')
+  return at < 0 ? '' : name.slice(at + 1)
 }
 
 /** Keeps the events whose name passes; neighbours stay one piece. */

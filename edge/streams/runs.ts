@@ -12,7 +12,7 @@ import { type Edge, runPath } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import type { Route } from '../routes.js'
 import { readCursor } from './cursor.js'
-import { openFilter, readModes } from './filter.js'
+import { openFilter, readModes, readNamespaces } from './filter.js'
 import { openJoined } from './run-join.js'
 import { RunStream } from './run-stream.js'
 import { RunWait } from './run-wait.js'
@@ -20,9 +20,10 @@ import { RunWait } from './run-wait.js'
 export async function createRun(edge: Edge, exchange: Exchange, route: Route, body: Uint8Array): Promise<void> {
   const run_id = uuid()
   const mode = route.mode!
+  const namespaces = exchange.query === '' ? null : readNamespaces(new URLSearchParams(exchange.query))
   const follower =
     mode === 'stream'
-      ? new RunStream(edge, exchange, run_id, { joined: false })
+      ? new RunStream(edge, exchange, run_id, { joined: false, filter: openFilter([], [], namespaces) })
       : mode === 'wait'
         ? new RunWait(edge, exchange, run_id, { joined: false })
         : null
@@ -54,7 +55,7 @@ export async function joinStream(edge: Edge, exchange: Exchange, route: Route): 
   const stream = new RunStream(edge, exchange, view.run_id, {
     joined: true,
     cancels: cancelsByLeaving(query),
-    filter: openFilter(readModes(query), view.stream_mode),
+    filter: openFilter(readModes(query), view.stream_mode, readNamespaces(query)),
   })
   try {
     await openJoined(edge, stream, view, cursor)
