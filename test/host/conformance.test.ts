@@ -109,6 +109,45 @@ const rows: Row[] = [
     expected: [null, false, 0, '', { a: 1 }],
   },
   {
+    title: 'strict_resume refuses an answer to no interrupt, which can be given then',
+    async act(host) {
+      const thread_id = newRunId()
+      const spec = (kwargs: RunSpec['kwargs']) => ({ graph_id: 'ask', thread_id, kwargs: { ...stored, ...kwargs } })
+      await run(host, spec({ input: { question: 'q' } }))
+      const stale = { command: { resume: { ['0'.repeat(32)]: 'stale' } }, strict_resume: true }
+      const { status, error } = await run(host, spec(stale))
+      // Older libraries do not know it.
+      const isRefused = error?.error === 'UnknownInterruptError' || /^strict_resume needs/.test(error?.message ?? '')
+      const { values } = await run(host, spec({ command: { resume: 'yes' } }))
+      return [status, isRefused, (values as { answer: unknown }).answer]
+    },
+    expected: ['error', true, { given: 'yes' }],
+  },
+  {
+    title: 'lifecycle: the subgraphs of a run, and nothing else of theirs',
+    async act(host) {
+      const shown = ({ events }: Ended) =>
+        events.slice(1).map(({ event, data }) => {
+          const { namespace = [], ...rest } = data as { namespace?: string[] }
+          return [event.replace(/:[0-9a-f-]{36}/g, ''), namespace.map(segment => segment.split(':')[0]), rest]
+        })
+      const nested = { graph_id: 'nested', kwargs: { ...stored, input: {}, stream_mode: ['lifecycle' as const] } }
+      const modes = ['lifecycle' as const, 'custom' as const]
+      const tool = { graph_id: 'delegate', kwargs: { ...stored, input: {}, stream_mode: modes } }
+      return [shown(await run(host, nested)), shown(await run(host, tool))]
+    },
+    expected: [
+      [
+        ['lifecycle|sub', ['sub'], { event: 'started' }],
+        ['lifecycle|sub', ['sub'], { event: 'interrupted' }],
+      ],
+      [
+        ['lifecycle|tools', ['tools'], { event: 'started', tool_call_id: 'call-1' }],
+        ['lifecycle|tools', ['tools'], { event: 'completed' }],
+      ],
+    ],
+  },
+  {
     title: 'sync saves before the finish, exit saves nothing before it, and async may do either',
     async act(host) {
       const counts: unknown[] = []

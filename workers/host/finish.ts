@@ -11,7 +11,7 @@ import type { Host } from './port.js'
 import { errorOf, render } from './render.js'
 import type { RunState } from './run-state.js'
 import { jsonInterruptsOf, stateOf } from './state.js'
-import type { Ended } from './streaming/events.js'
+import type { Ended } from './streaming/subgraphs.js'
 
 /** The receiver rejects a larger finish frame as invalid. */
 const LARGEST = 250 * 1024 * 1024
@@ -88,8 +88,10 @@ export async function finish(run: RunState, outcome: Outcome, left: Left = {}): 
   const excess = excessOf(parts)
   if (excess !== null) outcome = { status: 'error', error: errorOf(excess) }
   const isWhole = excess === null && !run.saver?.outbox.isBroken()
+  const ended = endedOf(outcome, left)
+  run.lifecycle?.end(ended, outcome.error)
   if (outcome.error) run.events.push('error', render(outcome.error))
-  run.v2?.end(endedOf(outcome, left), outcome.error?.message)
+  run.v2?.end(ended, outcome.error?.message)
   run.events.flush()
   if (isWhole) return send(run, headOf(run, outcome, left), parts)
   // Reports nothing about a state that is not stored, not even the id of the newest checkpoint.

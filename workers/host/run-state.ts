@@ -7,6 +7,7 @@ import type { NodeSpans } from './node-spans.js'
 import type { Host } from './port.js'
 import type { WeftSaver } from './storage/saver.js'
 import type { RunEvents } from './streaming/events.js'
+import type { Lifecycle } from './streaming/lifecycle.js'
 import type { EventBuffer } from './streaming/stream.js'
 
 export interface RunState {
@@ -18,6 +19,8 @@ export interface RunState {
   events: EventBuffer
   /** Null unless the creator of the run requested events of protocol v2. */
   v2: RunEvents | null
+  /** Null unless the stream mode `lifecycle` was requested. */
+  lifecycle: Lifecycle | null
   /** Null for a temporary run. */
   saver: WeftSaver | null
   graph: Graph | null

@@ -20,6 +20,7 @@ import { hostStore } from './storage/item-store.js'
 import { memorySaver } from './storage/memory-saver.js'
 import { createSaver } from './storage/saver.js'
 import { runEvents } from './streaming/events.js'
+import { lifecycleEvents } from './streaming/lifecycle.js'
 import { modesOf } from './streaming/modes.js'
 import { withCustomOrigins } from './streaming/origins/custom.js'
 import { eventBuffer } from './streaming/stream.js'
@@ -75,6 +76,7 @@ export function startRun(host: Host, { slot, confirmed_at, traced, start, newest
     gate: host.gates.open(slot, confirmed_at, abort.signal),
     events,
     v2: start.events ? runEvents(events, start.graph_id) : null,
+    lifecycle: start.kwargs.stream_mode.includes('lifecycle') ? lifecycleEvents(events) : null,
     saver: null,
     graph: null,
     spans: traced ? measureNodes(spans => host.send({ kind: FROM_HOST.spans, slot, body: textOf({ spans }) })) : null,
@@ -166,12 +168,13 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
     task_modes: hasTaskModes(execution.langgraph_version),
     events: run.events,
     v2: run.v2,
+    lifecycle: run.lifecycle,
   })
   const options: JsonObject = {
     ...config,
     signal: abort.signal,
     durability: kwargs.durability,
-    subgraphs: kwargs.stream_subgraphs,
+    subgraphs: kwargs.stream_subgraphs || run.lifecycle !== null,
     streamMode: modes.direct ? ['values'] : modes.library,
   }
   if (modes.direct) options.writer = writerOf(run, modes, library)

@@ -171,6 +171,21 @@ nested = (
 )
 
 
+async def use_tool(given: Any) -> Numbers:
+    return await counter.ainvoke(given["tool_call"]["args"])
+
+
+# A tool call whose tool runs another graph.
+delegate = (
+    StateGraph(Numbers)
+    .add_node("tools", use_tool)
+    .add_conditional_edges(
+        START, lambda _: [Send("tools", {"tool_call": {"id": "call-1", "args": {"steps": 1}}})], ["tools"]
+    )
+    .compile()
+)
+
+
 class Slow(TypedDict, total=False):
     ms: int
     # Waits until this file exists.

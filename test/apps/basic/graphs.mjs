@@ -2,7 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AIMessage } from '@langchain/core/messages'
 import { FakeListChatModel, FakeStreamingChatModel } from '@langchain/core/utils/testing'
-import { Annotation, DeltaChannel, END, interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
+import {
+  Annotation,
+  DeltaChannel,
+  END,
+  interrupt,
+  MessagesAnnotation,
+  Send,
+  START,
+  StateGraph,
+} from '@langchain/langgraph'
 
 const append = (left, right) => left.concat(right)
 const list = () => ({ reducer: append, default: () => [] })
@@ -85,6 +94,14 @@ export const nested = new StateGraph(Annotation.Root({ numbers: Annotation(list(
   .addNode('sub', inner)
   .addEdge(START, 'outside')
   .addEdge('outside', 'sub')
+  .compile()
+
+/** A tool call whose tool runs another graph. */
+export const delegate = new StateGraph(Annotation.Root({ numbers: Annotation(list()) }))
+  .addNode('tools', ({ lg_tool_call: { args } }) => counter.invoke(args))
+  .addConditionalEdges(START, () => [new Send('tools', { lg_tool_call: { id: 'call-1', args: { steps: 1 } } })], [
+    'tools',
+  ])
   .compile()
 
 /** Waits `ms` and honours nothing. */

@@ -72,6 +72,7 @@ for (const line of libraryLines.filter(({ version }) => !version.startsWith('0.'
         tasks: ['tasks'],
         checkpoints: ['checkpoints'],
         tools: ['tools'],
+        lifecycle: [],
       }
       for (const [mode, expected] of Object.entries(events)) {
         const ended = await stream('talker', [mode as StreamMode], { input: question })

@@ -119,10 +119,13 @@ async def finish(run: RunState, outcome: Outcome, left: Left = NOTHING) -> None:
     excess = excess_of(left, save)
     if excess is not None:
         outcome = Outcome("error", error_of(excess))
+    ended = lifecycle_of(outcome, left)
+    if run.lifecycle is not None:
+        run.lifecycle.end(ended, outcome.error)
     if outcome.error is not None:
         run.events.push("error", render(outcome.error))
     if run.v2 is not None:
-        run.v2.end(lifecycle_of(outcome, left), outcome.error["message"] if outcome.error else None)
+        run.v2.end(ended, outcome.error["message"] if outcome.error else None)
     run.events.flush()
     if excess is not None or (run.saver is not None and run.saver.outbox.error is not None):
         # Reports nothing about a state that is not stored, not even the id of the newest checkpoint.

@@ -132,13 +132,13 @@ class Run(RunState):
         graph = self.graph = await stack.enter_async_context(found.use(made_with, "threads.create_run", saver, store))
         # What a client put into `configurable` itself stays there.
         context = fitting(context, graph.context_schema, config["configurable"] if given else {})
-        modes = Modes(kwargs["stream_mode"], kwargs["stream_subgraphs"], self.events, self.v2)
+        modes = Modes(kwargs["stream_mode"], kwargs["stream_subgraphs"], self.events, self.v2, self.lifecycle)
         if not application.values_have_interrupts:
             modes.show_interrupts_in_values()
         options: JsonObject = {
             "context": context,
             "durability": kwargs["durability"],
-            "subgraphs": kwargs["stream_subgraphs"],
+            "subgraphs": kwargs["stream_subgraphs"] or self.lifecycle is not None,
             "stream_mode": ["values"] if modes.direct else modes.library,
             # The mode `values` shows what the output schema names, and so does `updates`.
             "output_keys": graph.output_channels,

@@ -15,6 +15,7 @@ from .render import render
 from .storage.saver import WeftSaver
 from .stream import Events
 from .streaming.events import RunEvents
+from .streaming.lifecycle import Lifecycle
 
 
 class RunState:
@@ -24,6 +25,8 @@ class RunState:
         self.host, self.slot, self.start = host, slot, start
         self.events = Events(start["first_id"], start["first_seq"], self.send_chunk)
         self.v2 = RunEvents(self.events, start["graph_id"]) if start["events"] else None
+        modes = start["kwargs"]["stream_mode"]
+        self.lifecycle = Lifecycle(self.events) if "lifecycle" in modes else None
         self.spans = NodeSpans(self.send_spans) if traced else None
         self.gate = host.gates.open(slot, confirmed_at, self.spans)
         # None: a run without a thread.

@@ -107,3 +107,8 @@ def size_of(json: bytes) -> int:
     if len(json) > LARGEST_STATE:
         raise StateTooLarge("The values of an event", len(json))
     return len(json)
+
+
+def event_name(event: str, ns: Sequence[str]) -> str:
+    """The namespace follows the name; root events have the bare name."""
+    return f"{event}|{'|'.join(ns)}".replace("\r", " ").replace("\n", " ") if ns else event

@@ -4,7 +4,7 @@
  * content blocks, and derived events: the lifecycle of the run and of its subgraphs, and the pending interrupts.
  */
 
-import type { JsonObject } from '../../../schemas/json.js'
+import { isObject, type JsonObject } from '../../../schemas/json.js'
 import type { Namespace } from '../../../schemas/protocols/v2.js'
 import type { Interrupt } from '../../../schemas/threads.js'
 import { render } from '../render.js'
@@ -12,8 +12,7 @@ import { type Content, contentOf, type StreamedMessage } from './content.js'
 import { taskOf } from './debug.js'
 import type { Origin } from './origins/task.js'
 import type { EventBuffer } from './stream.js'
-
-export type Ended = 'completed' | 'failed' | 'interrupted'
+import { type Ended, followSubgraphs, outcomeOf } from './subgraphs.js'
 
 export interface RunEvents {
   start(): void
@@ -26,13 +25,10 @@ export interface RunEvents {
 }
 
 export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEvents {
-  const running = new Map<string, Namespace>()
   /** Interrupts by id. They are sent when the run ends, because a client cannot answer earlier. */
   const pendingInterrupts = new Map<string, { ns: Namespace; value: unknown }>()
   /** Values that wait for their checkpoint: clients expect the checkpoint before its state. */
   let held: { ns: Namespace; values: unknown } | null = null
-  /** Tasks with an unknown outcome. */
-  let doubtful: Namespace[] = []
   const content: Content = contentOf(({ graph, node }, data) => send('messages', graph, data, { node }))
 
   function send(
@@ -51,25 +47,16 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
     held = null
   }
 
-  /** A subgraph starts with its first chunk, and so do the subgraphs around it. */
-  function begin(ns: Namespace): void {
-    for (let depth = 1; depth <= ns.length; depth++) {
-      const at = ns.slice(0, depth)
-      const key = at.join('|')
-      if (running.has(key)) continue
-      running.set(key, at)
-      send('lifecycle', at, { event: 'started', graph_name: nameOf(at) })
-    }
-  }
-
-  function close(ns: Namespace, event: Ended, error?: unknown): void {
-    const key = ns.join('|')
-    for (const [other, at] of [...running].reverse()) {
-      if (other !== key && !other.startsWith(`${key}|`)) continue
-      running.delete(other)
+  const subgraphs = followSubgraphs({
+    started(at, tool_call_id) {
+      const cause = tool_call_id === undefined ? {} : { cause: { type: 'toolCall', tool_call_id } }
+      send('lifecycle', at, { event: 'started', graph_name: nameOf(at), ...cause })
+    },
+    ended(at, event, error) {
       send('lifecycle', at, { event, graph_name: nameOf(at), ...(error ? { error: String(error) } : {}) })
-    }
-  }
+    },
+    settling: at => content.finish(at),
+  })
 
   function collectInterrupts(ns: Namespace, interrupts: unknown): void {
     for (const { id, value } of (Array.isArray(interrupts) ? interrupts : []) as Interrupt[]) {
@@ -82,15 +69,6 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
     // One SDK reads `payload`, the other reads `value`.
     for (const [interrupt_id, { ns, value }] of pendingInterrupts)
       send('input.requested', ns, { interrupt_id, payload: value, value }, { channel: 'input', last: true })
-  }
-
-  /** A later event shows that these tasks did not fail. */
-  function settleDoubt(): void {
-    for (const at of doubtful) {
-      content.finish(at)
-      close(at, 'completed')
-    }
-    doubtful = []
   }
 
   const takers: { [mode: string]: (ns: Namespace, payload: unknown, node?: string) => void } = {
@@ -112,14 +90,11 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
       else send('custom', ns, { payload })
     },
     tasks(ns, payload) {
-      const { id, name, error } = payload as JsonObject
-      const at = [...ns, `${name}:${id}`]
+      const { id, name } = payload as JsonObject
       const how = outcomeOf(payload as JsonObject)
-      const known = how !== null && how !== 'unknown'
-      if (known) content.finish(at)
+      if (how !== null && how !== 'unknown') content.finish([...ns, `${name}:${id}`])
       send('tasks', ns, taskOf(payload))
-      if (known) close(at, how, error)
-      else if (how === 'unknown') doubtful.push(at)
+      subgraphs.task(ns, payload as JsonObject)
     },
     checkpoints(ns, payload) {
       const { config, parentConfig, metadata } = payload as { [name: string]: JsonObject | undefined }
@@ -136,37 +111,24 @@ export function runEvents({ pushEvent }: EventBuffer, graph_id: string): RunEven
     take(ns, mode, payload, node) {
       const comes = mode === 'checkpoints' && held !== null && held.ns.join('|') === ns.join('|')
       if (!comes) release()
-      if (mode !== 'tasks' || outcomeOf(payload as JsonObject) !== 'unknown') settleDoubt()
-      begin(ns)
+      subgraphs.see(ns, mode === 'tasks' ? (payload as JsonObject) : undefined)
       takers[mode]?.(ns, payload, node)
     },
     message(origin, message, metadata) {
       release()
-      settleDoubt()
-      begin(origin.graph)
+      subgraphs.see(origin.graph)
       content.take(origin, message, metadata as JsonObject)
     },
     end(how, error) {
       release()
-      if (how !== 'failed') settleDoubt()
+      if (how !== 'failed') subgraphs.settle()
       else content.fail(error ?? 'The run failed')
       content.finish([])
-      for (const at of [...running.values()].reverse()) close(at, how, error)
+      subgraphs.end(how, error)
       if (how === 'interrupted') sendInterrupts()
       send('lifecycle', [], { event: how, graph_name: graph_id, ...(error ? { error } : {}) }, { last: true })
     },
   }
-}
-
-/**
- * Returns how a task ended; null: it starts. The library reports a failed task like a task that wrote nothing: the next
- * event distinguishes them.
- */
-function outcomeOf({ result, error, interrupts }: JsonObject): Ended | 'unknown' | null {
-  if (error) return 'failed'
-  if (result === undefined) return null
-  if (Array.isArray(interrupts) && interrupts.length > 0) return 'interrupted'
-  return isObject(result) && Object.keys(result).length === 0 ? 'unknown' : 'completed'
 }
 
 /** Returns the node of a segment `node:task-id`. */
@@ -174,9 +136,6 @@ const nameOf = (ns: Namespace): string => ns.at(-1)?.split(':', 1)[0] ?? ''
 
 const idOf = (config: JsonObject | undefined): unknown =>
   (config?.configurable as JsonObject | undefined)?.checkpoint_id
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Converts a callback of a tool to its form in the protocol. */
 function toolOf({ event, toolCallId, name, input, data, output, error }: JsonObject): JsonObject {

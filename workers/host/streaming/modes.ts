@@ -9,11 +9,12 @@ import type { StreamMode } from '../../../schemas/runs.js'
 import { render } from '../render.js'
 import { checkpointOf, debugOf, taskOf } from './debug.js'
 import type { RunEvents } from './events.js'
+import type { Lifecycle } from './lifecycle.js'
 import { accumulated, onlyOnce } from './messages.js'
 import { CustomChunk } from './origins/custom.js'
 import { originOf } from './origins/task.js'
 import { type ToolOrigins, toolOrigins } from './origins/tool.js'
-import type { EventBuffer } from './stream.js'
+import { type EventBuffer, eventName } from './stream.js'
 
 export type Chunk = [ns: readonly string[], mode: string, payload: unknown]
 
@@ -41,12 +42,14 @@ export interface ModeOptions {
   events: EventBuffer
   /** Null: the run sends no events of protocol v2. */
   v2: RunEvents | null
+  /** Null unless the mode `lifecycle` is requested. It needs the chunks of subgraphs, which then arrive in all modes. */
+  lifecycle: Lifecycle | null
 }
 
-export function modesOf({ requested, subgraphs, task_modes, events: { push }, v2 }: ModeOptions): Modes {
+export function modesOf({ requested, subgraphs, task_modes, events: { push }, v2, lifecycle }: ModeOptions): Modes {
   const modes = new Set<StreamMode>(requested.length > 0 ? requested : ['values'])
   const send = (event: string, ns: readonly string[], payload: unknown) => {
-    if (ns.length === 0 || subgraphs) push(nameOf(event, ns), render(payload))
+    if (ns.length === 0 || subgraphs) push(eventName(event, ns), render(payload))
   }
   const takers: { [mode: string]: (ns: readonly string[], payload: unknown) => void } = {}
   const shapes: [StreamMode, (payload: unknown) => unknown][] = [
@@ -71,9 +74,11 @@ export function modesOf({ requested, subgraphs, task_modes, events: { push }, v2
       const [message, metadata] = payload as [Parameters<typeof isNew>[0], JsonObject | undefined]
       if (!isNew(message)) return
       const origin = originOf(metadata)
+      lifecycle?.take(origin.graph, 'messages', message)
+      if (lifecycle !== null && !subgraphs && origin.graph.length > 0) return
       v2?.message(origin, message as never, metadata)
       // Versions before 1.7 send tokens of subgraphs under the bare name, even if the client did not request subgraphs.
-      if (tuples) push(nameOf('messages', subgraphs ? origin.graph : []), render(payload))
+      if (tuples) push(eventName('messages', subgraphs ? origin.graph : []), render(payload))
       whole?.chunk(message, metadata)
     }
     if (whole === null) return
@@ -85,11 +90,13 @@ export function modesOf({ requested, subgraphs, task_modes, events: { push }, v2
   }
 
   function take(ns: readonly string[], mode: string, payload: unknown, node?: string): void {
+    lifecycle?.take(ns, mode, payload)
     takers[mode]?.(ns, payload)
     v2?.take(ns, mode, payload, node)
   }
 
-  const library = Object.keys(takers).map(mode => (!task_modes && IN_DEBUG.has(mode) ? 'debug' : mode))
+  const needed = lifecycle === null ? Object.keys(takers) : [...Object.keys(takers), 'tasks']
+  const library = needed.map(mode => (!task_modes && IN_DEBUG.has(mode) ? 'debug' : mode))
   const direct = modes.has('custom') && modes.size === 1
   return {
     library: library.length > 0 ? [...new Set(library)] : ['values'],
@@ -119,10 +126,6 @@ export function modesOf({ requested, subgraphs, task_modes, events: { push }, v2
 
 /** Modes that older versions of the library send only inside of `debug`, with the same payloads. */
 const IN_DEBUG: ReadonlySet<string> = new Set(['tasks', 'checkpoints'])
-
-/** API: the namespace follows the name; root events have the bare name. */
-const nameOf = (event: string, ns: readonly string[]): string =>
-  ns.length === 0 ? event : `${event}|${ns.join('|').replace(/[\r\n]/g, ' ')}`
 
 /** A node without writes is `{node: null}`; the library sends an empty object. */
 function withNulls(payload: unknown): unknown {

@@ -110,6 +110,10 @@ function isLarge(frame: string): boolean {
   return bytes > ALONE
 }
 
+/** API: event catalogue: the namespace follows the name; root events have the bare name. */
+export const eventName = (event: string, ns: readonly string[]): string =>
+  ns.length === 0 ? event : `${event}|${ns.join('|').replace(/[\r\n]/g, ' ')}`
+
 /** Runs callbacks at the end of the event-loop turn, all with one immediate. */
 export function turnEnd(): (callback: () => void) => void {
   let waiting: (() => void)[] = []

@@ -7,7 +7,7 @@ lifecycle of the run and of its subgraphs, and the pending interrupts.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from langchain_core.messages import BaseMessage, BaseMessageChunk
@@ -18,15 +18,13 @@ from ..render import render
 from ..state import interrupt_of
 from ..stream import Events
 from .debug import task_payload
-
-Namespace = Sequence[str]
+from .subgraphs import Namespace, Subgraphs
 
 
 class RunEvents:
     def __init__(self, events: Events, graph_id: str) -> None:
         self.events, self.graph_id = events, graph_id
-        # Subgraphs that run.
-        self.running: dict[str, list[str]] = {}
+        self.subgraphs = Subgraphs(self.subgraph_started, self.subgraph_ended)
         # Interrupts by id. They are sent when the run ends, because a client cannot answer earlier.
         self.asked: dict[str, tuple[Namespace, Any]] = {}
         # Values that wait for their checkpoint: clients expect the checkpoint before its state.
@@ -48,7 +46,7 @@ class RunEvents:
         """A chunk of the graph in `ns`, of a mode other than `messages`."""
         if not (mode == "checkpoints" and self.held is not None and list(self.held[0]) == list(ns)):
             self.release()
-        self.begin(ns)
+        self.subgraphs.see(ns)
         if (taker := self.takers.get(mode)) is not None:
             taker(ns, payload)
 
@@ -57,7 +55,7 @@ class RunEvents:
         if not isinstance(message, BaseMessageChunk) and "ls_model_type" not in metadata:
             return
         self.release()
-        self.begin(ns)
+        self.subgraphs.see(ns)
         place: str = metadata.get("langgraph_checkpoint_ns") or ""
         task = place.split("|")
         self.content.take(ns, task, message, metadata)
@@ -68,8 +66,7 @@ class RunEvents:
         if outcome == "failed":
             self.content.fail(error or "The run failed")
         self.content.finish([])
-        for at in reversed(list(self.running.values())):
-            self.close(at, outcome, error)
+        self.subgraphs.end(outcome, error)
         if outcome == "interrupted":
             for interrupt_id, (ns, value) in self.asked.items():
                 # One SDK reads `payload`, the other reads `value`.
@@ -90,21 +87,13 @@ class RunEvents:
         if held is not None:
             self.send("values", *held)
 
-    def begin(self, ns: Namespace) -> None:
-        """A subgraph starts with its first chunk, and so do the subgraphs around it."""
-        for depth in range(1, len(ns) + 1):
-            at = list(ns[:depth])
-            if (key := "|".join(at)) not in self.running:
-                self.running[key] = at
-                self.send("lifecycle", at, {"event": "started", "graph_name": node_of(at)})
+    def subgraph_started(self, at: Namespace, tool_call_id: str | None) -> None:
+        cause = {} if tool_call_id is None else {"cause": {"type": "toolCall", "tool_call_id": tool_call_id}}
+        self.send("lifecycle", at, {"event": "started", "graph_name": node_of(at), **cause})
 
-    def close(self, ns: Namespace, event: str, error: Any = None) -> None:
-        key = "|".join(ns)
-        for other, at in reversed(list(self.running.items())):
-            if other == key or other.startswith(f"{key}|"):
-                del self.running[other]
-                why = {"error": str(error)} if error else {}
-                self.send("lifecycle", at, {"event": event, "graph_name": node_of(at), **why})
+    def subgraph_ended(self, at: Namespace, event: str, error: Any) -> None:
+        why = {"error": str(error)} if error else {}
+        self.send("lifecycle", at, {"event": event, "graph_name": node_of(at), **why})
 
     def ask(self, ns: Namespace, interrupts: Any) -> None:
         for each in cast(Iterable[Any], interrupts) if isinstance(interrupts, list | tuple) else ():
@@ -141,14 +130,10 @@ class RunEvents:
         self.send("custom", ns, {"payload": payload})
 
     def take_task(self, ns: Namespace, payload: JsonObject) -> None:
-        at = [*ns, f"{payload['name']}:{payload['id']}"]
-        has_ended = "result" in payload
-        if has_ended:
-            self.content.finish(at)
+        if "result" in payload:
+            self.content.finish([*ns, f"{payload['name']}:{payload['id']}"])
         self.send("tasks", ns, task_payload(payload))
-        if has_ended:
-            error = payload.get("error")
-            self.close(at, "failed" if error else "interrupted" if payload.get("interrupts") else "completed", error)
+        self.subgraphs.task(ns, payload)
 
     def take_checkpoint(self, ns: Namespace, payload: JsonObject) -> None:
         metadata: JsonObject = payload.get("metadata") or {}

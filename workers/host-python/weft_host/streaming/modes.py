@@ -11,9 +11,10 @@ from typing import Any, cast
 from ..objects import JsonObject
 from ..render import render
 from ..state import streamed
-from ..stream import Events
+from ..stream import Events, event_name
 from .debug import checkpoint_payload, debug_payload, task_payload
 from .events import RunEvents
+from .lifecycle import Lifecycle
 from .messages import Accumulated, MessageTexts
 
 Namespace = tuple[str, ...]
@@ -43,15 +44,27 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
 
 
 class Modes:
-    """`library`: the modes to request. `direct`: only `custom`, which no other mode must be in order with."""
+    """
+    `library`: the modes to request. `direct`: only `custom`, which no other mode must be in order with. `lifecycle` needs
+    the chunks of subgraphs, which then arrive in all modes.
+    """
 
-    def __init__(self, requested: Iterable[str], subgraphs: bool, events: Events, v2: RunEvents | None) -> None:
+    def __init__(
+        self,
+        requested: Iterable[str],
+        subgraphs: bool,
+        events: Events,
+        v2: RunEvents | None,
+        lifecycle: Lifecycle | None = None,
+    ) -> None:
         modes = set(requested) or {"values"}
-        self.subgraphs, self.events, self.v2 = subgraphs, events, v2
+        self.subgraphs, self.events, self.v2, self.lifecycle = subgraphs, events, v2, lifecycle
         self.takers: dict[str, Taker] = {mode: self.sender(mode) for mode in SHAPES if mode in modes}
         if "messages" in modes or "messages-tuple" in modes:
             self.add_messages("messages-tuple" in modes, "messages" in modes)
         self.library = list(self.takers) or ["values"]
+        if lifecycle is not None and "tasks" not in self.takers:
+            self.library = [*self.takers, "tasks"]
         self.direct = modes == {"custom"} and v2 is None
         # Callbacks are streamed, too.
         self.callbacks = "events" in modes
@@ -70,21 +83,25 @@ class Modes:
 
         def send(ns: Namespace, payload: Any) -> None:
             if not ns or self.subgraphs:
-                push(name_of(mode, ns), render(shape(payload)))
+                push(event_name(mode, ns), render(shape(payload)))
 
         return send
 
     def add_messages(self, tuples: bool, whole: bool) -> None:
-        push, v2 = self.events.push, self.v2
+        push, v2, lifecycle = self.events.push, self.v2, self.lifecycle
         accumulated = Accumulated(push) if whole else None
         texts = MessageTexts()
 
         def take_message(ns: Namespace, payload: Any) -> None:
             message, metadata = payload
+            if lifecycle is not None:
+                lifecycle.take(ns, "messages", message)
+                if ns and not self.subgraphs:
+                    return
             if v2 is not None:
                 v2.message(ns, message, metadata)
             if tuples:
-                push(name_of("messages", ns if self.subgraphs else ()), texts.of(message, metadata))
+                push(event_name("messages", ns if self.subgraphs else ()), texts.of(message, metadata))
             if accumulated is not None:
                 accumulated.chunk(message, metadata)
 
@@ -109,6 +126,8 @@ class Modes:
     def take(self, ns: Namespace, mode: str, payload: Any) -> None:
         if self.hides_updates and mode == "updates":
             return
+        if self.lifecycle is not None and mode != "messages":
+            self.lifecycle.take(ns, mode, payload)
         taker = self.takers.get(mode)
         if taker is not None:
             taker(ns, payload)
@@ -117,13 +136,8 @@ class Modes:
 
     def custom(self, ns: Namespace, payload: Any) -> None:
         if not ns or self.subgraphs:
-            self.events.push(name_of("custom", ns), render(payload))
+            self.events.push(event_name("custom", ns), render(payload))
 
     def callback(self, event: JsonObject) -> None:
         if "langsmith:hidden" not in (event.get("tags") or ()):
             self.events.push("events", render(event))
-
-
-def name_of(event: str, ns: Namespace) -> str:
-    """The namespace follows the name; root events have the bare name."""
-    return f"{event}|{'|'.join(ns)}".replace("\r", " ").replace("\n", " ") if ns else event
