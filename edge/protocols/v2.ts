@@ -28,7 +28,15 @@ export async function openEvents(edge: Edge, exchange: Exchange, { subject }: Ro
   exchange.releaseBody()
   if (exchange.over) return
   const { filter, from } = JSON.parse(Buffer.from(answer.body).toString()) as EventsAsked
-  await new EventStream(edge, exchange, filter).open(from)
+  // `since` in the body wins.
+  const last = from === 'current' ? seqIn(exchange.received.lastEventId) : null
+  await new EventStream(edge, exchange, filter).open(last ?? from)
+}
+
+/** The seq of the id of an event, `<ms>-<seq>`; null for any other text. */
+function seqIn(event_id: string): number | null {
+  const [, seq] = /^\d{1,15}-(\d{1,16})$/.exec(event_id) ?? []
+  return seq === undefined || !Number.isSafeInteger(Number(seq)) ? null : Number(seq)
 }
 
 class EventStream extends ThreadAnswer {

@@ -441,7 +441,10 @@ t.test('14 and 7: a stream of chosen namespaces', async t => {
   const all = await join('checkpoint_id=x')
   const sub = all.find(event => /^updates\|sub:[^|]*$/.test(event))!.slice('updates|'.length)
   t.same([...new Set(await join(`namespace=${sub}`))], ['metadata', `updates|${sub}`], 'a subgraph')
-  t.same(await join(`namespace=&namespace=${encodeURIComponent(sub)}`), all.filter(event => event.split('|').length < 3))
+  t.same(
+    await join(`namespace=&namespace=${encodeURIComponent(sub)}`),
+    all.filter(event => event.split('|').length < 3),
+  )
   t.match((await ask('GET', '/info')).body, { flags: { stream_namespaces: true, strict_resume: true } })
   const select = encodeURIComponent('["values.path","next"]')
   t.equal((await ask('GET', `/threads/${thread}/state?select=${select}`)).status, 200)

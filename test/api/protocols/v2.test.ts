@@ -38,10 +38,10 @@ const on = (url: string, thread: string) => {
     return body as unknown as { type: string; error?: string; result: { [name: string]: unknown }; meta?: object }
   }
   /** The events of a stream up to the nth event for which `until` is true. */
-  const events = async (body: object, until: (event: Event) => boolean = isEnd, n = 1) => {
+  const events = async (body: object, until: (event: Event) => boolean = isEnd, n = 1, headers = {}) => {
     const response = await fetch(`${url}/threads/${thread}/stream/events`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
     })
     if (response.status !== 200) throw new Error(`HTTP ${response.status}: ${await response.text()}`)
@@ -100,6 +100,10 @@ t.test('repeated runs on a thread with an id of the client, from the first event
   t.equal(new Set(seen.map(event => event.event_id)).size, seen.length)
   for (const event of seen) t.match(event.event_id, new RegExp(`^\\d+-${event.seq}$`))
   t.same(await events({ channels: ALL, since: seqs[4] }), seen.slice(5), 'since')
+  const after = (id: string, more = {}) => events({ channels: ALL, ...more }, isEnd, 1, { 'last-event-id': id })
+  t.same(await after(seen[6]!.event_id), seen.slice(7), 'the last id that was received')
+  t.same(await after(seen[6]!.event_id, { since: seqs[4] }), seen.slice(5), 'since wins')
+  t.same(await after('17'), seen, 'an id of another stream counts as absent')
   t.same(data(of(seen, 'lifecycle')), [
     { event: 'running', graph_name: 'chat' },
     { event: 'completed', graph_name: 'chat' },
