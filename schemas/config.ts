@@ -278,7 +278,21 @@ export const SETTINGS = {
     '',
     'Key that encrypts secrets; several, comma-separated, for rotation: the first encrypts, all decrypt. When empty, generated at the first start and stored in the data folder.',
   ),
-  aes_key: setting('LANGGRAPH_AES_KEY', '', 'The same, when `WEFT_ENCRYPTION_KEY` is empty.'),
+  aes_key: setting(
+    'LANGGRAPH_AES_KEY',
+    '',
+    'The same, when `WEFT_ENCRYPTION_KEY` is empty; with it, states are encrypted.',
+  ),
+  encrypt_states: setting(
+    'WEFT_ENCRYPT_STATES',
+    false,
+    'The encryption key encrypts also what runs store: values, checkpoints, inputs, results, errors and interrupts.',
+  ),
+  aes_json_keys: setting(
+    'LANGGRAPH_AES_JSON_KEYS',
+    '',
+    'Comma-separated keys of metadata, `config`, `context` and items that are encrypted with states.',
+  ),
   secrets_read: setting(
     'WEFT_SECRETS_READ',
     false,

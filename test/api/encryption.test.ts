@@ -2,14 +2,13 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { BSON, MongoClient } from 'mongodb'
 import t, { type Test } from 'tap'
 import { root } from '../../cli/root.js'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
-import { filesBelow, holds } from '../helpers/byte-search.js'
+import { holds } from '../helpers/byte-search.js'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
 import { linesOnStore } from '../helpers/sdk.js'
-import { storeKind, storeOf } from '../helpers/stores/store.js'
+import { storedBytes } from '../helpers/stores/stored-bytes.js'
 import { until } from '../helpers/until.js'
 
 const skip = withoutPython() ?? false
@@ -60,29 +59,10 @@ t.teardown(async () => {
   if (data) rmSync(data, { recursive: true, force: true })
 })
 
-/** Bytes of the store and of the broker. */
-async function* stored(): AsyncGenerator<[name: string, bytes: Uint8Array]> {
-  for (const file of filesBelow(data)) {
-    let bytes: Uint8Array
-    try {
-      bytes = readFileSync(file)
-    } catch {
-      // The broker removes a block whose messages are acknowledged.
-      continue
-    }
-    yield [file, bytes]
-  }
-  if (storeKind !== 'mongo') return
-  const client = await MongoClient.connect((await storeOf(data)).mongodb_url)
-  for (const { name } of await client.db().listCollections().toArray())
-    for await (const document of client.db().collection(name).find()) yield [name, BSON.serialize(document)]
-  await client.close()
-}
-
 async function expectNoCanary(t: Test) {
   const found: string[] = []
   let bytes = 0
-  for await (const [name, content] of stored()) {
+  for await (const [name, content] of storedBytes(data)) {
     bytes += content.length
     if (holds(content, CANARY)) found.push(name)
   }
@@ -244,7 +224,7 @@ t.test('the context handler receives the user of a request', { skip }, async t =
   const wait = { assistant_id: 'echo', input: { text: `${CANARY} of alice` } }
   t.match(await ok('POST', `/threads/${thread_id}/runs/wait`, wait, alice), { seen: wait.input.text })
   let isTenant = false
-  for await (const [, bytes] of stored()) isTenant ||= Buffer.from(bytes).includes('"tenant":"alice"')
+  for await (const [, bytes] of storedBytes(data)) isTenant ||= Buffer.from(bytes).includes('"tenant":"alice"')
   t.ok(isTenant, 'the context is stored beside the values')
   await expectNoCanary(t)
 })

@@ -29,6 +29,7 @@ import { openDescriptions } from './descriptions.js'
 import { watchDisk } from './disk.js'
 import { serving } from './encryption/context.js'
 import type { AppHandlers } from './encryption/handlers.js'
+import { ownCipher } from './encryption/own.js'
 import { openEncryption } from './encryption/store.js'
 import { items } from './items/rpc.js'
 import { control, controlDigest } from './keys/control-key.js'
@@ -120,7 +121,9 @@ export async function startResources(
     disk,
     tracer,
   }
-  encryption.use({ caller, apps: deps.apps, encryption: deps.encryptionHandlers })
+  const own = ownCipher(config, ring)
+  encryption.use({ caller, apps: deps.apps, encryption: deps.encryptionHandlers, own })
+  if (own.encrypts) await encryption.turnOn()
   life.push({ name: 'runs that are handed over', stop: () => deps.slots.close() })
   life.push({ name: 'rankings', stop: () => deps.rankings.close() })
   life.push({ name: 'streams to applications', stop: async () => deps.tunnels.close() })

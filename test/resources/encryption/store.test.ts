@@ -24,6 +24,7 @@ let isDown = false
 let handlers: AppHandlers | null = { json: true, blob: true, context: false, pool: 'p' }
 const reversed = (value: unknown) => [...JSON.stringify(value)].reverse().join('')
 const deps = {
+  own: { encrypts: false },
   apps: { poolFor: async () => 'p' },
   encryption: { of: async (app: string) => (app === 'secret' && handlers !== null ? [handlers] : []) },
   caller: {

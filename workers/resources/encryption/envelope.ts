@@ -20,6 +20,8 @@ export interface Sealed extends Owner {
   /** The arguments of the handler beside the value. */
   model: string
   field: string
+  /** Encrypted with a key of the server; absent: by the handlers of the application. */
+  by?: 'key'
   bytes: Uint8Array
 }
 

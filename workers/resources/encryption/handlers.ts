@@ -20,6 +20,7 @@ import { cutter, pack } from '../../../schemas/packed.js'
 import { host } from '../../../schemas/subjects.js'
 import type { Apps } from '../apps.js'
 import type { PoolSettings } from '../rows/pool-settings.js'
+import type { OwnCipher } from './own.js'
 
 /** The handlers that an application has, and the pool whose graph workers execute them. */
 export interface AppHandlers extends EncryptionHandlers {
@@ -30,6 +31,7 @@ export interface HandlerDeps {
   caller: Caller
   apps: Apps
   encryption: PoolSettings<AppHandlers>
+  own: OwnCipher
 }
 
 export interface Value extends Omit<CipherValue, 'size'> {

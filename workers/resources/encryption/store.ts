@@ -3,7 +3,7 @@
  * after they are read, so that all rules see plain rows. While no application has handlers, every call is passed on as it
  * is. Nothing is written in plain text, and nothing is shown, when the handlers cannot be asked.
  */
-import { fail } from '../../../schemas/errors.js'
+import { fail, WeftError } from '../../../schemas/errors.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import type { Store } from '../../../store/port.js'
 import type { Step } from '../../../store/steps.js'
@@ -127,6 +127,7 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
       const handlers = await handlersOf(needed(), app)
       if (handlers === null) {
         if (newId !== undefined) made.set(newId, { app, context: {} })
+        if (sealByKey(found.cells, app)) out[i] = found.step
         continue
       }
       // A run that no request creates belongs to its thread.
@@ -150,6 +151,18 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
     return out
   }
 
+  /** Whether new values are encrypted with the key of the server, as far as they can be. */
+  function sealByKey(cells: readonly Cell[], app: string): boolean {
+    const { own } = needed()
+    if (!own.encrypts) return false
+    for (const cell of cells) {
+      const { kind, model, field } = cell
+      const bytes = own.seal({ app, kind, model, field, bytes: cell.bytes })
+      if (bytes !== null) cell.put({ app, context: {}, kind, model, field, by: 'key', bytes })
+    }
+    return true
+  }
+
   async function open<T>(read: T, isLenient: boolean): Promise<T> {
     const cells = sealedCells(read)
     for (const { sealed, row } of cells) {
@@ -159,7 +172,12 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
       contexts.set(row, context)
       remember(run_id ?? thread_id ?? (kind === CRON_KIND ? id : undefined), { app, context })
     }
-    for (const [app, group] of byApp(cells, ({ sealed }) => sealed.app))
+    const byHandlers = cells.filter(cell => {
+      if (cell.sealed.by !== 'key') return true
+      openByKey(cell)
+      return false
+    })
+    for (const [app, group] of byApp(byHandlers, ({ sealed }) => sealed.app))
       try {
         await openOf(app, group)
       } catch (error) {
@@ -167,6 +185,14 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
         if (!isLenient) throw error
       }
     return read
+  }
+
+  function openByKey({ sealed, put }: SealedCell): void {
+    try {
+      put(needed().own.open(sealed))
+    } catch (error) {
+      throw error instanceof WeftError ? error : fail('unavailable', (error as Error).message)
+    }
   }
 
   async function openOf(app: string, group: readonly SealedCell[]): Promise<void> {

@@ -26,7 +26,15 @@ export async function provedRing(config: Config, store: Store, log: Log): Promis
     const refuse = (): never => {
       throw fail('unavailable', why)
     }
-    return { id: ring.id, seal: refuse, open: refuse, prints: refuse, renew: () => null }
+    return {
+      ...ring,
+      seal: refuse,
+      open: refuse,
+      sealBytes: refuse,
+      openBytes: refuse,
+      prints: refuse,
+      renew: () => null,
+    }
   }
   const renewed = ring.renew(sealed, 'proof')
   if (renewed !== null)

@@ -17,6 +17,9 @@ export interface KeyRing {
   seal(text: string, where: string): string
   /** The sealed text; throws an Error with one sentence when no key of the ring opens it, or when it was changed. */
   open(sealed: string, where: string): string
+  /** The same for bytes: one byte 1, the key id, the data key, wrapped, and the bytes, encrypted. */
+  sealBytes(bytes: Uint8Array, where: string): Uint8Array
+  openBytes(sealed: Uint8Array, where: string): Uint8Array
   /** Keyed digests of a text, that of the first key first: equal texts have equal digests. */
   prints(text: string): string[]
   /** The same text encrypted with the first key; null when it already is. */
@@ -26,6 +29,10 @@ export interface KeyRing {
 const CIPHER = 'aes-256-gcm'
 const IV = 12
 const TAG = 16
+const KEY = 32
+/** Bytes of the id of a key, and of a data key that is wrapped. */
+const ID = 6
+const WRAPPED = IV + TAG + KEY
 
 /** The ring of the configured keys, else of the key in `<data>/encryption.key`, which is made at first start. */
 export const keyRingOf = ({ encryption_key, aes_key, data }: Config): KeyRing =>
@@ -46,10 +53,14 @@ export function openRing(text: string): KeyRing {
     const [version, id = '', wrapped, body] = sealed.split('.')
     if (version !== 'w1' || wrapped === undefined || body === undefined)
       throw new Error(`${where} is not a sealed text`)
+    return { id, key: decrypt(wrapped, masterOf(id, where), where), body }
+  }
+
+  function masterOf(id: string, where: string): Buffer {
     const master = keys.find(one => one.id === id)
     if (master === undefined)
       throw new Error(`${where} needs the encryption key ${id}, which is not among the configured ones`)
-    return { id, key: decrypt(wrapped, master.bytes, where), body }
+    return master.bytes
   }
 
   const wrap = (key: Buffer, body: string, where: string): string =>
@@ -58,12 +69,24 @@ export function openRing(text: string): KeyRing {
   return {
     id: first.id,
     seal(text, where) {
-      const key = randomBytes(32)
+      const key = randomBytes(KEY)
       return wrap(key, encrypt(Buffer.from(text), key, where), where)
     },
     open(sealed, where) {
       const { key, body } = unwrap(sealed, where)
       return decrypt(body, key, where).toString()
+    },
+    sealBytes(bytes, where) {
+      const key = randomBytes(KEY)
+      const wrapped = encryptBytes(key, first.bytes, where)
+      return Buffer.concat([Buffer.of(1), Buffer.from(first.id, 'hex'), wrapped, encryptBytes(bytes, key, where)])
+    },
+    openBytes(sealed, where) {
+      const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.length)
+      if (bytes[0] !== 1 || bytes.length < 1 + ID + WRAPPED) throw new Error(`${where} holds no encrypted bytes`)
+      const master = masterOf(bytes.toString('hex', 1, 1 + ID), where)
+      const key = decryptBytes(bytes.subarray(1 + ID, 1 + ID + WRAPPED), master, where)
+      return decryptBytes(bytes.subarray(1 + ID + WRAPPED), key, where)
     },
     prints: text => keys.map(({ bytes }) => createHmac('sha256', bytes).update('print ').update(text).digest('hex')),
     renew(sealed, where) {
@@ -83,15 +106,21 @@ function keyOf(text: string): { id: string; bytes: Buffer } {
   return { id: derived('id', 6).toString('hex'), bytes: derived('key', 32) }
 }
 
-function encrypt(data: Buffer, key: Buffer, where: string): string {
+const encrypt = (data: Buffer, key: Buffer, where: string): string =>
+  encryptBytes(data, key, where).toString('base64url')
+
+const decrypt = (text: string, key: Buffer, where: string): Buffer =>
+  decryptBytes(Buffer.from(text, 'base64url'), key, where)
+
+/** The iv, the tag and the ciphertext. */
+function encryptBytes(data: Uint8Array, key: Buffer, where: string): Buffer {
   const iv = randomBytes(IV)
   const cipher = createCipheriv(CIPHER, key, iv).setAAD(Buffer.from(where))
   const body = Buffer.concat([cipher.update(data), cipher.final()])
-  return Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')
+  return Buffer.concat([iv, cipher.getAuthTag(), body])
 }
 
-function decrypt(text: string, key: Buffer, where: string): Buffer {
-  const data = Buffer.from(text, 'base64url')
+function decryptBytes(data: Buffer, key: Buffer, where: string): Buffer {
   try {
     const decipher = createDecipheriv(CIPHER, key, data.subarray(0, IV), { authTagLength: TAG })
     decipher.setAAD(Buffer.from(where)).setAuthTag(data.subarray(IV, IV + TAG))
