@@ -95,6 +95,16 @@ export const SETTINGS = {
     '',
     'User of graph hosts, and of builds and probes of deployments: a name or uid:gid. Needs a start as root.',
   ),
+  host_sandbox: setting(
+    'WEFT_HOST_SANDBOX',
+    '',
+    '`bubblewrap` runs graph hosts and app hosts in a sandbox without the files of this machine; it must be installed.',
+  ),
+  host_network: setting(
+    'WEFT_HOST_NETWORK',
+    true,
+    'Whether hosts in a sandbox may open connections; they reach their own server without it.',
+  ),
   host_threads: internal(
     'WEFT_HOST_THREADS',
     256,

@@ -17,6 +17,7 @@ import { openAppHost } from '../../workers/child/app-host.js'
 import { chooseHostNode } from '../../workers/child/node.js'
 import { findHostUser, type HostUser, inheritedEnv } from '../../workers/child/process.js'
 import { findPython } from '../../workers/child/python.js'
+import { findSandbox } from '../../workers/child/sandbox.js'
 import { httpSocket, openSocketFolder } from '../../workers/child/socket-folder.js'
 import { type Ask, readAnswer } from './ask.js'
 
@@ -75,6 +76,7 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
     ...(sockets === null ? {} : { sockets: sockets.path }),
     memory_mb: config.host_memory_mb,
     user,
+    sandbox: findSandbox(config, user),
     node: chooseHostNode(config, user, log, application.path).path,
     python,
     log,

@@ -121,6 +121,7 @@ export async function measureHost({ kind, warm, seconds, quick, python, app: fol
     app,
     env,
     user: null,
+    sandbox: null,
     onFrame: takeFrame,
     onNote() {},
     onMalformed: fail,

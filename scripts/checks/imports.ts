@@ -184,7 +184,7 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
     'cli/',
     'scripts/',
     'workers/host/',
-    ...['node', 'output', 'process', 'python', 'python-install', 'start', 'user-file', 'uv'].map(
+    ...['node', 'output', 'process', 'python', 'python-install', 'sandbox', 'start', 'user-file', 'uv'].map(
       name => `workers/child/${name}.ts`,
     ),
     ...['command', 'probe', 'replicas'].map(name => `workers/deploy/process/${name}.ts`),

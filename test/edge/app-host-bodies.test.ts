@@ -33,7 +33,15 @@ for (const [language, app, memory_mb, skipped] of [
   ['Python', 'test/apps/auth-py/langgraph.json', 192, skip],
 ] as const) {
   const open = async (t: Test) => {
-    const host = openAppHost({ app: join(root, app), parts: ['auth'], memory_mb, user: null, python, log })
+    const host = openAppHost({
+      app: join(root, app),
+      parts: ['auth'],
+      memory_mb,
+      user: null,
+      sandbox: null,
+      python,
+      log,
+    })
     t.teardown(() => host.stop())
     t.match(await host.hello, { error: null, auth: true })
     return host

@@ -14,7 +14,7 @@ const skip = withoutPython() ?? false
 const folder = mkdtempSync(join(tmpdir(), 'weft-python-parts-'))
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 const python = skip === false ? await venvOf(join(root, 'test/host-python/requirements.txt')) : ''
-const options = { memory_mb: 256, user: null, python, log: openLog('edge', 'silent', 'json') }
+const options = { memory_mb: 256, user: null, sandbox: null, python, log: openLog('edge', 'silent', 'json') }
 const files = join(root, 'test/apps')
 
 let apps = 0

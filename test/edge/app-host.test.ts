@@ -16,7 +16,7 @@ process.env.MONGODB_URL = 'mongodb://user:password@127.0.0.1/'
 const app = join(root, 'test/apps/app-host/langgraph.json')
 const log = openLog('edge', 'silent', 'json')
 const config = readConfig({})
-const options = { memory_mb: 128, user: null, log }
+const options = { memory_mb: 128, user: null, sandbox: null, log }
 const embedding = { parts: ['embed'] as const, ...options }
 
 const started = (await startEdgeAppHost({ config, application: (await findApplication(app))!, log }))!

@@ -100,6 +100,7 @@ export const app = { fetch: () => new Response('mine') }`,
       env: { PATH: process.env.PATH, ...env },
       memory_mb: 256,
       user,
+      sandbox: null,
       node: PUBLIC_NODE,
       log: openLog('graphs', 'silent'),
     })

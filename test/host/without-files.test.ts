@@ -17,6 +17,7 @@ const PROGRAM = `
       name: 'graph host',
       app: '/nowhere/langgraph.json',
       user: null,
+    sandbox: null,
       onFrame() {},
       onNote() {},
       onMalformed: error => seen.push('malformed ' + error.message),

@@ -14,6 +14,7 @@ import { TransientMap } from '../../schemas/transient.js'
 import { FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
 import { sayWhileLoading } from './loading.js'
 import { type HostUser, inheritedEnv } from './process.js'
+import type { Sandbox } from './sandbox.js'
 import { takeSocket } from './socket-folder.js'
 import { type Child, type ChildExit, nodeProgram, startChild } from './start.js'
 
@@ -48,6 +49,7 @@ export interface AppHostOptions {
   env?: { [name: string]: string | undefined }
   memory_mb: number
   user: HostUser | null
+  sandbox: Sandbox | null
   /** Path of the Node.js that executes it; our own when absent. */
   node?: string
   /** The interpreter of parts in Python; null when there are none. */
@@ -80,6 +82,7 @@ export function openAppHost({
   env = inheritedEnv(),
   memory_mb,
   user,
+  sandbox,
   node,
   python = null,
   log,
@@ -114,6 +117,7 @@ export function openAppHost({
       app,
       env: { ...env, ...settings },
       user,
+      sandbox,
       onFrame,
       onNote,
       onMalformed(error) {

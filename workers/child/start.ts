@@ -9,6 +9,7 @@ import { Duplex } from 'node:stream'
 import { type Frame, frameWriter, readFrames } from '../pipe.js'
 import { forwardOutput } from './output.js'
 import { asUser, type HostUser, homeOf, inheritedEnv, killGroup, startIn } from './process.js'
+import { inSandbox, type Sandbox } from './sandbox.js'
 
 const STOP_MS = 3_000
 /** Time to read what a dead child had sent before its end. */
@@ -37,6 +38,8 @@ export interface ChildOptions {
   env?: { [name: string]: string | undefined }
   /** The user of the child; our own when null. */
   user: HostUser | null
+  /** Null: the child sees what its user sees. */
+  sandbox: Sandbox | null
   /** A frame of descriptor 3. An error that it throws is passed to `onMalformed`. */
   onFrame: (frame: Frame) => void
   /** A frame of descriptor 4, as `onFrame`. */
@@ -74,13 +77,17 @@ export interface Child {
 }
 
 export function startChild(options: ChildOptions): Child {
-  const { program, name, app, env = inheritedEnv(), user } = options
+  const { program, name, app, env: given = inheritedEnv(), user, sandbox } = options
+  const env = { ...given, ...homeOf(user), ...program.env, WEFT_APP: app, WEFT_NOTES_FD: '4' }
   // Relative files and the tsconfig.json (path aliases) are those of the application, wherever Weft was started.
-  const { cwd, command, args } = startIn(user, dirname(app), program.command, program.args)
+  const { cwd, command, args } =
+    sandbox === null
+      ? startIn(user, dirname(app), program.command, program.args)
+      : { cwd: '/', ...inSandbox(sandbox, { app, ...program, env }) }
   const child: ChildProcess = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
     ...asUser(user),
-    env: { ...env, ...homeOf(user), ...program.env, WEFT_APP: app, WEFT_NOTES_FD: '4' },
+    env,
     cwd,
     // Leads a process group: it can be killed with everything that it started, and does not receive our Ctrl-C.
     detached: true,
@@ -148,7 +155,8 @@ export function startChild(options: ChildOptions): Child {
           resolve()
         })
         pipe.end()
-        child.kill('SIGTERM')
+        // Bubblewrap would end at once and take the child along, which ends with its pipe.
+        if (sandbox === null) child.kill('SIGTERM')
       }),
   }
 }

@@ -8,6 +8,7 @@ import { TransientSet } from '../../schemas/transient.js'
 import { sayWhileLoading } from '../child/loading.js'
 import type { HostUser } from '../child/process.js'
 import { killGroup } from '../child/process.js'
+import type { Sandbox } from '../child/sandbox.js'
 import { type Child, type Program, startChild } from '../child/start.js'
 import { FROM_HOST, type Frame, HELLO, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
 import { type HeldTime, openHeldTime } from './held-time.js'
@@ -60,6 +61,7 @@ export interface HostOptions {
   memory_mb: number
   /** The user of the host; our own when null. */
   user: HostUser | null
+  sandbox: Sandbox | null
   log: Log
   /** An error that it throws is the fault of the host, which is killed and charged as for a crash. */
   onFrame: (host: GraphHost, frame: Frame) => void
@@ -74,7 +76,7 @@ export interface HostOptions {
 }
 
 export function startHost(options: HostOptions): GraphHost {
-  const { program, app, env, memory_mb, user, log, onFrame, onBlocked, onTurn, onRetire, onExit } = options
+  const { program, app, env, memory_mb, user, sandbox, log, onFrame, onBlocked, onTurn, onRetire, onExit } = options
   let resolveHello: (hello: Hello) => void = () => {}
   let lateness = 0
   let pinged_at = 0
@@ -87,6 +89,7 @@ export function startHost(options: HostOptions): GraphHost {
     app,
     ...(env === undefined ? {} : { env }),
     user,
+    sandbox,
     onFrame: onPipe,
     onNote,
     onMalformed: reject,

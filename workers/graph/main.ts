@@ -28,6 +28,7 @@ import { languagesOf, programOf, textOf } from '../child/languages.js'
 import { chooseHostNode } from '../child/node.js'
 import { findHostUser, type HostUser, inheritedEnv } from '../child/process.js'
 import { findPython } from '../child/python.js'
+import { findSandbox } from '../child/sandbox.js'
 import { readerFor } from '../child/user-file.js'
 import { watchAppFiles } from './app-files.js'
 import { startAppHost } from './app-host.js'
@@ -103,6 +104,7 @@ export async function startGraphs(
     app,
     memory_mb,
     user,
+    sandbox: findSandbox(config, user),
     node,
     python,
     env,

@@ -8,6 +8,7 @@ import { availableParallelism } from 'node:os'
 import type { Log } from '../../bus/log.js'
 import type { Hello } from '../../schemas/host.js'
 import type { HostUser } from '../child/process.js'
+import type { Sandbox } from '../child/sandbox.js'
 import type { Frame } from '../pipe.js'
 import { isStuck, openHostChoice } from './host-choice.js'
 import type { HostEnd } from './host-end.js'
@@ -54,6 +55,7 @@ export interface PoolOptions {
   count: number
   memory_mb: number
   user: HostUser | null
+  sandbox: Sandbox | null
   log: Log
   onFrame: (host: GraphHost, frame: Frame) => void
   onBlocked: (host: GraphHost, slot: number, ms: number) => void
@@ -70,6 +72,7 @@ export function startPool({
   count,
   memory_mb,
   user,
+  sandbox,
   log,
   onFrame,
   onBlocked,
@@ -95,6 +98,7 @@ export function startPool({
       ...(env === undefined ? {} : { env }),
       memory_mb,
       user,
+      sandbox,
       log,
       onFrame,
       onBlocked,

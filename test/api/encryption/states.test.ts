@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { holds } from '../helpers/byte-search.js'
-import { type Cluster, startCluster } from '../helpers/cluster.js'
-import { storedBytes } from '../helpers/stores/stored-bytes.js'
+import { holds } from '../../helpers/byte-search.js'
+import { type Cluster, startCluster } from '../../helpers/cluster.js'
+import { storedBytes } from '../../helpers/stores/stored-bytes.js'
 
 t.setTimeout(240_000)
 

@@ -1,0 +1,59 @@
+// A hostile graph: it tries each way out of its host, and returns what it got.
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { Annotation, END, START, StateGraph } from '@langchain/langgraph'
+import { Client } from '@langchain/langgraph-sdk'
+
+const attempt = async work => {
+  try {
+    return { got: await work() }
+  } catch (error) {
+    return { refused: error.code ?? error.message }
+  }
+}
+const open = port =>
+  new Promise((done, failed) => {
+    connect(port, '127.0.0.1')
+      .once('connect', () => done('open'))
+      .once('error', failed)
+  })
+const node = async ({ paths, files, pid, port }) => ({
+  seen: {
+    lists: await Promise.all(paths.map(path => attempt(() => readdirSync(path)))),
+    reads: await Promise.all(files.map(file => attempt(() => readFileSync(file, 'utf8').length))),
+    writes: await Promise.all(
+      ['./mine.txt', '/usr/mine.txt', '/etc/mine.txt', '/mine.txt', '/dev/mine.txt', '/home/mine.txt'].map(file =>
+        attempt(() => writeFileSync(file, 'x')),
+      ),
+    ),
+    own: await attempt(() => {
+      writeFileSync('/tmp/own.txt', 'x')
+      return readFileSync('/tmp/own.txt', 'utf8')
+    }),
+    pids: readdirSync('/proc').filter(name => /^\d+$/.test(name)).length,
+    environments: readdirSync('/proc')
+      .filter(name => /^\d+$/.test(name))
+      .map(id => {
+        try {
+          return readFileSync(`/proc/${id}/environ`, 'utf8')
+        } catch {
+          return ''
+        }
+      })
+      .join(),
+    kill: await attempt(() => process.kill(pid, 'SIGKILL')),
+    mount: await attempt(() => execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', '/usr'], { stdio: 'pipe' }).toString()),
+    port: await attempt(() => open(port)),
+    loopback: await attempt(async () => (await new Client().assistants.search()).length),
+    home: process.env.HOME,
+  },
+})
+const state = Annotation.Root({
+  paths: Annotation(),
+  files: Annotation(),
+  pid: Annotation(),
+  port: Annotation(),
+  seen: Annotation(),
+})
+export const graph = new StateGraph(state).addNode('node', node).addEdge(START, 'node').addEdge('node', END).compile()

@@ -1,0 +1,120 @@
+/** Hosts in a sandbox: a hostile graph finds nothing of the machine, and a decent application works as without one. */
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { root } from '../../cli/root.js'
+import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
+import { type Cluster, startCluster } from '../helpers/cluster.js'
+
+t.setTimeout(240_000)
+
+const probe = spawnSync('bwrap', ['--unshare-user', '--unshare-pid', '--ro-bind', '/', '/', 'true'])
+const skip = probe.status === 0 ? false : 'bubblewrap cannot make a sandbox here'
+
+const app = join(root, 'test/apps/sandbox')
+const folder = mkdtempSync(join(tmpdir(), 'weft-sandbox-'))
+/** In the repository of the application, which its hosts see. */
+const data = mkdtempSync(join(root, 'dist', 'sandbox-data-'))
+t.teardown(() => {
+  for (const each of [folder, data]) rmSync(each, { recursive: true, force: true })
+})
+
+interface Attempt {
+  got?: unknown
+  refused?: string
+}
+interface Seen {
+  lists: Attempt[]
+  reads: Attempt[]
+  writes: Attempt[]
+  own: Attempt
+  pids: number
+  environments: string
+  kill: Attempt
+  mount: Attempt
+  port: Attempt
+  loopback: Attempt
+  home: string
+}
+
+/** What the hostile graph has seen. */
+async function attack(cluster: Cluster, port: number): Promise<Seen> {
+  const secret = join(folder, 'secret.txt')
+  writeFileSync(secret, 'of another project')
+  const input = {
+    paths: [data, homedir(), folder, tmpdir()],
+    files: [secret, '/etc/shadow', join(data, 'control.key'), `/proc/${process.pid}/environ`],
+    pid: process.pid,
+    port,
+  }
+  const answer = await fetch(`${cluster.url}/runs/wait`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ assistant_id: 'spy', input }),
+  })
+  const values = (await answer.json()) as { seen?: Seen }
+  if (values.seen === undefined) throw new Error(JSON.stringify(values))
+  return values.seen
+}
+
+for (const network of [true, false])
+  t.test(`a hostile graph, network ${network ? 'on' : 'off'}`, { skip }, async t => {
+    const server = createServer(socket => socket.end()).listen(0, '127.0.0.1')
+    t.teardown(() => server.close())
+    await once(server, 'listening')
+    const { port } = server.address() as { port: number }
+    const env = { WEFT_HOST_SANDBOX: 'bubblewrap', WEFT_HOST_NETWORK: String(network), WEFT_HOSTS: '1' }
+    const cluster = await startCluster({ app, data, env })
+    t.teardown(() => cluster.stop())
+    const seen = await attack(cluster, port)
+    t.ok(existsSync(join(data, 'control.key')), 'there is something to find')
+    for (const [i, { got = [] }] of seen.lists.entries()) {
+      const names = (got as string[]).join()
+      t.notMatch(names, /control|weft\.db|\.bash|secret/, `folder ${i} shows nothing of ours`)
+    }
+    for (const { refused } of seen.reads) t.match(refused, /ENOENT|EACCES/)
+    for (const { refused } of seen.writes) t.match(refused, /EROFS|EACCES|EPERM|ENOENT/)
+    t.same(seen.own, { got: 'x' }, 'a private temporary folder')
+    t.notOk(existsSync('/tmp/own.txt'))
+    t.ok(seen.pids < 10, 'its own processes only')
+    t.notMatch(seen.environments, /NATS_URL|WEFT_CONTROL_KEY|MONGODB_URL|DATABASE_URI/)
+    t.match(seen.kill, { refused: 'ESRCH' }, 'no process of ours')
+    t.ok(seen.mount.refused, 'no rights of a namespace')
+    t.match(seen.port, network ? { got: 'open' } : { refused: /ECONNREFUSED|ENETUNREACH/ })
+    t.match(seen.loopback, { got: 1 }, 'its own server is reached over a socket')
+    t.equal(seen.home, '/tmp/home')
+    t.equal(await (await fetch(`${cluster.url}/mine`)).text(), 'mine', 'http.app in a sandbox')
+  })
+
+t.test('Python in a sandbox', { skip: skip || (withoutPython() ?? false) }, async t => {
+  const python = await venvOf(join(root, 'test/host-python/requirements.txt'))
+  const env = { WEFT_HOST_SANDBOX: 'bubblewrap', WEFT_PYTHON: python, WEFT_HOSTS: '1' }
+  const cluster = await startCluster({ app: 'test/apps/basic-py', env })
+  t.teardown(() => cluster.stop())
+  for (const assistant_id of ['counter', 'javascript']) {
+    const answer = await fetch(`${cluster.url}/runs/wait`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ assistant_id, input: { steps: 2 } }),
+    })
+    t.match(await answer.json(), { numbers: [1, 2] }, assistant_id)
+  }
+})
+
+t.test('what cannot be started is said', { skip }, async t => {
+  await t.rejects(startCluster({ app, env: { WEFT_HOST_SANDBOX: 'firejail' } }), /expected bubblewrap or nothing/)
+  const path = join(folder, 'empty')
+  mkdirSync(path, { recursive: true })
+  const { findSandbox } = await import('../../workers/child/sandbox.js')
+  const before = process.env.PATH
+  process.env.PATH = path
+  t.throws(
+    () => findSandbox({ host_sandbox: 'bubblewrap', host_network: true, data: folder }, null),
+    /bwrap was not found; install bubblewrap/,
+  )
+  process.env.PATH = before
+})
