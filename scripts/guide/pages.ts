@@ -59,6 +59,24 @@ const SECTIONS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
     ],
   ],
   [
+    'Wire contract',
+    [
+      ['docs/spec/http.md', 'HTTP'],
+      ['docs/spec/assistants.md', 'Assistants'],
+      ['docs/spec/threads.md', 'Threads'],
+      ['docs/spec/runs.md', 'Runs'],
+      ['docs/spec/streams.md', 'Streams'],
+      ['docs/spec/protocol-v2.md', 'Protocol v2'],
+      ['docs/spec/crons.md', 'Crons'],
+      ['docs/spec/items.md', 'Items'],
+      ['docs/spec/protocols.md', 'MCP and A2A'],
+      ['docs/spec/auth.md', 'Auth'],
+      ['docs/spec/application.md', 'langgraph.json'],
+      ['docs/spec/control-plane.md', 'Control plane'],
+      ['docs/spec/oauth.md', 'OAuth'],
+    ],
+  ],
+  [
     'Operate',
     [
       ['docs/operations.md', 'Operations'],
