@@ -9,6 +9,7 @@ import { ROUTES } from '../../edge/routes.js'
 import { SCOPES } from '../../schemas/auth/keys.js'
 import { SETTINGS } from '../../schemas/config.js'
 import { METRICS } from '../../schemas/metrics.js'
+import { anchorsOf } from '../../scripts/checks/citations.js'
 import { OLDEST_PYTHON } from '../../workers/child/python-install.js'
 import { NEWEST_LIBRARY, OLDEST_LIBRARY } from '../../workers/host/library/library-versions.js'
 import { pageOf, readResults } from '../faults/harness/report.js'
@@ -142,7 +143,7 @@ t.test('every relative link of a page names a file, and a heading that the file 
       const [file = '', anchor] = target.split('#')
       const path = file === '' ? page : join(dirname(page), file)
       if (!t.ok(existsSync(join(root, path)), `${page}: ${target}`) || anchor === undefined) continue
-      t.ok(anchors(path).has(anchor), `${page}: ${target} is a heading`)
+      t.ok(anchorsOf(read(path)).has(anchor), `${page}: ${target} is a heading`)
     }
   }
 })
@@ -230,17 +231,6 @@ t.test('the log messages of docs/operations.md exist', async t => {
     .join()
   for (const message of messages) t.ok(code.includes(`'${message}'`), message)
 })
-
-/** The anchors of a page's headings, as git hosts make them. */
-const anchors = (page: string): Set<string> =>
-  new Set(
-    [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
-      title
-        .toLowerCase()
-        .replaceAll(/[^\w\- ]/g, '')
-        .replaceAll(' ', '-'),
-    ),
-  )
 
 t.test('docs/internals.md explains every folder in at most 30 rows', async t => {
   const rows = [...marked('docs/internals.md', 'folders').matchAll(/^\| (`.*?`) \| .+ \|$/gm)]
