@@ -14,7 +14,7 @@ import type { Route } from './routes.js'
 
 export type OpenSocket = (head: CallHead, pass: SocketPass, peer: Peer) => Socket
 
-export const MANY_STREAMS = 'Too many open streams of this address; WEFT_STREAMS_PER_ADDRESS sets the limit'
+export const MANY_STREAMS = 'Too many open streams of this address; WEFT_TRUSTED_PROXIES tells the clients of a proxy apart'
 
 /** An upgrade that may go on. */
 export interface Admitted {

@@ -1,6 +1,6 @@
 /**
  * Every variable Weft reads, its default and what it is for: one literal, read once in a main.ts, frozen and passed on.
- * A test compares docs/configuration.md with it.
+ * `npm run settings` writes docs/configuration.md from it.
  */
 import { BUILT_IN_APP } from './ids.js'
 import type { Sender } from './subjects.js'
@@ -25,6 +25,8 @@ const internal = <T>(env: string, fallback: T, doc: string): Setting<T> => ({
   doc,
   isInternal: true,
 })
+/** Another name of a setting, or a detail of it: the `doc` of that setting names it, so it has no line of its own. */
+const companion = internal
 
 export const SETTINGS = {
   host: setting(
@@ -48,7 +50,7 @@ export const SETTINGS = {
     'Revision of the deployment `WEFT_APP_ID` that a graph worker in a container serves. The drivers for images set it.',
   ),
   replica: internal('WEFT_REPLICA', '', 'Name of this replica of `WEFT_REVISION`; the host name when empty.'),
-  drain_ms: setting(
+  drain_ms: internal(
     'WEFT_DRAIN_MS',
     300000,
     'Milliseconds for which a replica of `WEFT_REVISION` that is stopped goes on with the runs queued for its revision.',
@@ -153,9 +155,9 @@ export const SETTINGS = {
   nats_cert: setting(
     'WEFT_NATS_CERT',
     '',
-    'File with the certificate of this client, for a NATS server that requires one.',
+    'File with the certificate of this client, for a NATS server that requires one; the file `WEFT_NATS_KEY` has its key.',
   ),
-  nats_key: setting('WEFT_NATS_KEY', '', 'File with the key of `WEFT_NATS_CERT`.'),
+  nats_key: companion('WEFT_NATS_KEY', '', 'File with the key of `WEFT_NATS_CERT`.'),
   nats_replicas: setting(
     'WEFT_NATS_REPLICAS',
     1,
@@ -170,9 +172,9 @@ export const SETTINGS = {
   database_uri: setting(
     'DATABASE_URI',
     '',
-    'PostgreSQL (14 or newer) for the store, as `postgres://user:password@host:5432/database`; SQLite in the data folder when this and `MONGODB_URL` are empty.',
+    'PostgreSQL (14 or newer) for the store, as `postgres://user:password@host:5432/database`; `POSTGRES_URI` when empty. SQLite in the data folder when these and `MONGODB_URL` are empty.',
   ),
-  postgres_uri: setting('POSTGRES_URI', '', 'The same, when `DATABASE_URI` is empty.'),
+  postgres_uri: companion('POSTGRES_URI', '', 'The same, when `DATABASE_URI` is empty.'),
   mongodb_url: setting('MONGODB_URL', '', 'MongoDB for the store, instead of PostgreSQL.'),
   log_level: setting('LOG_LEVEL', 'info', 'error, warn, info, debug or silent.'),
   log_format: setting(
@@ -195,7 +197,7 @@ export const SETTINGS = {
     20000,
     'Requests, streams and WebSockets that are open at once; beyond that 503.',
   ),
-  streams_per_address: setting(
+  streams_per_address: internal(
     'WEFT_STREAMS_PER_ADDRESS',
     1000,
     'Streams, waits and WebSockets of one remote address at once, beyond that 429; 0 sets no limit. All clients of a proxy share its address, unless `WEFT_TRUSTED_PROXIES` names it.',
@@ -286,9 +288,9 @@ export const SETTINGS = {
   encryption_key: setting(
     'WEFT_ENCRYPTION_KEY',
     '',
-    'Key that encrypts secrets; several, comma-separated, for rotation: the first encrypts, all decrypt. When empty, generated at the first start and stored in the data folder.',
+    'Key that encrypts secrets; several, comma-separated, for rotation: the first encrypts, all decrypt. `LANGGRAPH_AES_KEY` when empty; without either, generated at the first start and stored in the data folder.',
   ),
-  aes_key: setting(
+  aes_key: companion(
     'LANGGRAPH_AES_KEY',
     '',
     'The same, when `WEFT_ENCRYPTION_KEY` is empty; with it, states are encrypted.',
@@ -296,13 +298,9 @@ export const SETTINGS = {
   encrypt_states: setting(
     'WEFT_ENCRYPT_STATES',
     false,
-    'The encryption key encrypts also what runs store: values, checkpoints, inputs, results, errors and interrupts.',
+    'The encryption key encrypts also what runs store: values, checkpoints, inputs, results, errors and interrupts. `LANGGRAPH_AES_KEY` switches it on, too; `LANGGRAPH_AES_JSON_KEYS` has comma-separated keys of metadata, `config`, `context` and items that are then encrypted.',
   ),
-  aes_json_keys: setting(
-    'LANGGRAPH_AES_JSON_KEYS',
-    '',
-    'Comma-separated keys of metadata, `config`, `context` and items that are encrypted with states.',
-  ),
+  aes_json_keys: companion('LANGGRAPH_AES_JSON_KEYS', '', 'Keys of JSON that are encrypted with states.'),
   secrets_read: setting(
     'WEFT_SECRETS_READ',
     false,
@@ -391,13 +389,9 @@ export const SETTINGS = {
   docker_host: setting(
     'DOCKER_HOST',
     'unix:///var/run/docker.sock',
-    'Address of the Docker Engine: `unix://`, `tcp://`, or `tcp://` with the certificates in `DOCKER_CERT_PATH`.',
+    'Address of the Docker Engine: `unix://`, `tcp://`, or `tcp://` with `ca.pem`, `cert.pem` and `key.pem` in the folder `DOCKER_CERT_PATH`.',
   ),
-  docker_certs: setting(
-    'DOCKER_CERT_PATH',
-    '',
-    'Folder with `ca.pem`, `cert.pem` and `key.pem` for an engine on `tcp://` with TLS.',
-  ),
+  docker_certs: companion('DOCKER_CERT_PATH', '', 'Folder of the certificates for an engine on `tcp://` with TLS.'),
   docker_network: setting(
     'WEFT_DOCKER_NETWORK',
     '',
@@ -446,18 +440,10 @@ export const SETTINGS = {
   otlp_endpoint: setting(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     '',
-    'Address of a collector of OpenTelemetry that accepts OTLP over HTTP, as `http://localhost:4318`; without it nothing is traced.',
+    'Address of a collector of OpenTelemetry that accepts OTLP over HTTP, as `http://localhost:4318`; without it nothing is traced. `OTEL_EXPORTER_OTLP_HEADERS` has headers for it (`name=value`, comma-separated and percent-encoded). `OTEL_TRACES_SAMPLER_ARG` is the part of the traces that begin here and are recorded, from 0 to 1, which is the default; a `traceparent` of the client decides for its own.',
   ),
-  otlp_headers: setting(
-    'OTEL_EXPORTER_OTLP_HEADERS',
-    '',
-    'Headers for the collector: `name=value`, comma-separated and percent-encoded.',
-  ),
-  trace_ratio: setting(
-    'OTEL_TRACES_SAMPLER_ARG',
-    1,
-    'Part of the traces that begin here and are recorded, from 0 to 1; a `traceparent` of the client decides for its own.',
-  ),
+  otlp_headers: companion('OTEL_EXPORTER_OTLP_HEADERS', '', 'Headers for the collector.'),
+  trace_ratio: companion('OTEL_TRACES_SAMPLER_ARG', 1, 'Part of the traces that are recorded.'),
   test: internal(
     'WEFT_TEST',
     false,

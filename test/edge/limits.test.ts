@@ -30,7 +30,7 @@ t.test('streams, waits and WebSockets of one address have a limit', async t => {
   const more = [openRaw(stage.port, join), openRaw(stage.port, upgrade)]
   for (const raw of more) {
     t.equal(await statusOf(raw), 429)
-    t.match(raw.text(), /Retry-After: 1[\s\S]*WEFT_STREAMS_PER_ADDRESS/)
+    t.match(raw.text(), /Retry-After: 1[\s\S]*Too many open streams of this address/)
     raw.socket.destroy()
   }
   t.equal((await fetch(`http://127.0.0.1:${stage.port}/threads`, { method: 'POST', body: '{}' })).status, 200, 'a call')
