@@ -9,7 +9,7 @@ export interface Batch {
   first: number
   count: number
   bytes: Uint8Array
-  /** Of protocol v2: each frame begins with its mark (schemas/events.ts). Else they are classic ones. */
+  /** Of protocol v2: each frame begins with its mark (schemas/protocols/v2.ts). Else they are classic ones. */
   v2: boolean
 }
 

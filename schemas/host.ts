@@ -1,4 +1,4 @@
-/** What the bodies of frames (frames.ts) say. Both ends are ours; nothing here reaches a client. */
+/** What the bodies of frames (workers/pipe.ts) contain. Both ends are part of Weft; nothing here reaches a client. */
 
 import typia, { type tags } from 'typia'
 import type { LibraryVersion } from './announcements.js'

@@ -1,6 +1,6 @@
 /**
  * The check that comments cite what the repository has: a page of docs/ with a heading of it (`docs/spec/runs.md#cancel`),
- * or a decision by its number (`decision 006`). References to sections of documents that are elsewhere are refused.
+ * a decision by its number (`decision 006`), or a source file. Sections of documents that are elsewhere are refused.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,6 +13,8 @@ const ENDINGS = ['ts', 'mjs', 'py', 'sh', 'yml', 'yaml', 'html']
 const ELSEWHERE =
   /\b(?:[Dd]esign|[Rr]eliability|threads-and-runs|assistants-crons-store|control-plane):? (?:section )?§?\d|\b[Oo]f reliability\b|[(]contract\b|[(]API:|\bAPI:? (?:threads-and-runs|assistants-crons-store|control-plane|contract)\b/g
 const PAGE = /\bdocs\/[\w./-]+?\.md(?:#[\w-]*)?/g
+const SOURCE =
+  /(?<![\w./@-])(?:schemas|bus|store|edge|workers|cli|scripts|test|console|examples)\/[\w./-]+\.(?:tsx?|py|mjs|sh)\b/g
 const DECISION = /\bdecision (\d{3})\b/gi
 
 /** The violations below `folder`, one line each. */
@@ -32,8 +34,10 @@ export function checkCitations(folder: string = root): string[] {
       report(index, `"${text}": cite a page of docs/, or a decision`)
     for (const { 0: text, 1: number = '', index } of source.matchAll(DECISION))
       if (!decisions.has(number)) report(index, `there is no ${text}`)
-    // Pages in tests of the guide exist only there.
+    // Pages and files in tests of the guide and of checks exist only there.
     if (file.startsWith('test/scripts/') || file.startsWith('scripts/guide/')) continue
+    for (const { 0: text, index } of source.matchAll(SOURCE))
+      if (!existsSync(join(folder, text))) report(index, `there is no ${text}`)
     for (const { 0: text, index } of source.matchAll(PAGE)) {
       const [page = '', anchor] = text.split('#')
       const headings = headingsOf(page)

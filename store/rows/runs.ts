@@ -55,7 +55,7 @@ export interface RunRow {
   result: Uint8Array | null
   /** The key that created it, whose limit of pending and running runs counts it; null: none. */
   key_id: string | null
-  /** The authenticated caller (schemas/auth.ts AuthUser) as JSON text; clients never get it. */
+  /** The authenticated caller (schemas/auth/auth.ts AuthUser) as JSON text; clients never get it. */
   auth_user: string | null
   /** The span that created it (W3C traceparent); null: not traced. Clients never get it. */
   traceparent: string | null

@@ -35,7 +35,7 @@ class RefusedOperation(ValueError):
 
 
 def operation_of(op: Op) -> JsonObject:
-    """An ItemOperation (schemas/items.ts)."""
+    """An ItemOperation (schemas/items/items.ts)."""
     if isinstance(op, GetOp):
         return {"op": "get", "namespace": op.namespace, "key": op.key}
     if isinstance(op, PutOp):
@@ -89,7 +89,7 @@ def item_of(found: JsonObject, kind: type[Item] = Item) -> Item:
 
 
 def result_of(op: Op, answer: Any) -> Result | RefusedOperation:
-    """An ItemAnswer (schemas/items.ts) as the library's result."""
+    """An ItemAnswer (schemas/items/items.ts) as the library's result."""
     if "error" in member(answer) and "key" not in member(answer):
         return RefusedOperation(str(member(answer)["error"]))
     if isinstance(op, GetOp):
