@@ -13,7 +13,7 @@ import { jsonFault } from '../schemas/json.js'
 
 /** Host to supervisor. */
 export const FROM_HOST = {
-  /** The application is loaded. flags = HELLO. Body: Hello as JSON. */
+  /** The application is loaded. Body: Hello as JSON. */
   hello: 1,
   /** SSE frames, complete events. id = first event id, count = events in the body, flags = CHUNK. */
   chunk: 2,
@@ -56,16 +56,10 @@ export const TO_HOST = {
   call: 20,
   /** The lease of the run in `slot` was confirmed. id = when the heartbeat was sent (monotonicMs). */
   confirm: 21,
-  /** Send nothing more of the run in `slot`. For hosts with HELLO.pauses only. */
+  /** Send nothing more of the run in `slot`. */
   pause: 22,
   /** Send it again. */
   resume: 23,
-} as const
-
-/** flags of a `hello` frame. */
-export const HELLO = {
-  /** The host takes `pause` and `resume`; an older one ends at frames that it does not know. */
-  pauses: 1,
 } as const
 
 /** flags of a `start` frame. */

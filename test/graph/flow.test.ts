@@ -8,11 +8,10 @@ import { type Frame, TO_HOST } from '../../workers/pipe.js'
 const MB = 1024 * 1024
 
 /** Runs in one host, whose publishers are congested from 4 MB on. `closed`: its pipe is not read. */
-function stage(pausesRuns: boolean) {
+function stage() {
   const sent: string[] = []
   const reasons = new Set<object>()
   const host = {
-    pausesRuns,
     lateBytes: 0,
     send: ({ kind, slot }: Partial<Frame>) => sent.push(`${kind === TO_HOST.pause ? 'pause' : 'resume'} ${slot}`),
     pause: (reason: object) => void reasons.add(reason),
@@ -44,7 +43,7 @@ function stage(pausesRuns: boolean) {
 }
 
 t.test('a run with too much is paused in its host, and the pipe is read on', async t => {
-  const { sent, closed, runOf } = stage(true)
+  const { sent, closed, runOf } = stage()
   const [large, small] = [runOf(1), runOf(2)]
   large.send(3 * MB)
   t.same(sent, [])
@@ -62,7 +61,7 @@ t.test('a run with too much is paused in its host, and the pipe is read on', asy
 })
 
 t.test('the pipe of a host that sends more of its paused runs is not read', async t => {
-  const { sent, host, closed, runOf } = stage(true)
+  const { sent, host, closed, runOf } = stage()
   const [one, other] = [runOf(1), runOf(2)]
   for (const { send } of [one, other]) {
     send(4 * MB)
@@ -84,25 +83,8 @@ t.test('the pipe of a host that sends more of its paused runs is not read', asyn
   t.equal(host.lateBytes, 0)
 })
 
-t.test('the whole pipe of a host that does not know the frame is not read', async t => {
-  const { sent, closed, runOf } = stage(false)
-  const [large, other] = [runOf(1), runOf(2)]
-  large.send(4 * MB)
-  t.ok(closed())
-  other.send(4 * MB)
-  await large.relieve()
-  t.ok(closed(), 'for the other run')
-  await other.relieve(4 * MB)
-  t.notOk(closed(), 'for 10 s at most')
-  other.send(1)
-  t.ok(closed())
-  resumeFlow(other.run)
-  t.notOk(closed())
-  t.same(sent, [])
-})
-
 t.test('a run that stops or has ended is resumed once, and a stopped one is not paused again', async t => {
-  const { sent, closed, runOf } = stage(true)
+  const { sent, closed, runOf } = stage()
   const { run, send, relieve } = runOf(1)
   send(4 * MB)
   resumeFlow(run)

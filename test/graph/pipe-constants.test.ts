@@ -7,7 +7,7 @@ import { root } from '../../cli/root.js'
 import { withoutPython } from '../../scripts/checks/venv.js'
 import { CONFIRMED_MS } from '../../workers/host/guards/node-gate.js'
 import { LARGEST_ANSWER, LARGEST_STATE } from '../../workers/host/limits.js'
-import { ANSWER, ASK, CHUNK, FROM_HOST, HELLO, START, STOP, TO_HOST } from '../../workers/pipe.js'
+import { ANSWER, ASK, CHUNK, FROM_HOST, START, STOP, TO_HOST } from '../../workers/pipe.js'
 
 const folder = join(root, 'workers/host-python')
 /** Runs with any Python: the files are read, and nothing of the library is imported. */
@@ -29,8 +29,8 @@ print(json.dumps({file: numbers(f"{sys.argv[1]}/weft_host/{file}.py") for file i
 
 t.test('both sides of the pipe have the same numbers', { skip: withoutPython() ?? false }, async t => {
   const python = JSON.parse(execFileSync('python3', ['-c', PROGRAM, folder], { encoding: 'utf8' }))
-  const { FromHost, ToHost, Hello, Start, Chunk, Stop, Answer, Ask } = python.frames
-  t.same([FromHost, ToHost, Hello, Start], [FROM_HOST, TO_HOST, HELLO, START])
+  const { FromHost, ToHost, Start, Chunk, Stop, Answer, Ask } = python.frames
+  t.same([FromHost, ToHost, Start], [FROM_HOST, TO_HOST, START])
   t.same([Chunk, Stop, Answer, Ask], [CHUNK, STOP, ANSWER, ASK])
   const pipe = readFileSync(join(root, 'workers/pipe.ts'), 'utf8')
   t.match(pipe, `const MAX_BODY = ${python.frames.MAX_BODY / 1024 / 1024} * 1024 * 1024`)

@@ -155,10 +155,6 @@ export async function startHost(
   let refuse = 0
   let pong: ((late: number) => void) | null = null
   let hello: (hello: Hello) => void = () => {}
-  let greet: (flags: number) => void = () => {}
-  const greeting = new Promise<number>(resolve => {
-    greet = resolve
-  })
   const greeted = new Promise<Hello>(resolve => {
     hello = resolve
   })
@@ -172,7 +168,6 @@ export async function startHost(
   readFrames(pipe, frame => {
     const { kind, slot, id, flags, body } = frame
     if (kind === FROM_HOST.hello) {
-      greet(flags)
       hello(JSON.parse(Buffer.from(body).toString()))
     } else if (kind === FROM_HOST.chunk) {
       chunks.get(slot)?.push({ ...frame, body: Uint8Array.from(body) })
@@ -203,8 +198,6 @@ export async function startHost(
     largeSaves,
     output,
     hello: greeted,
-    /** Of its hello. */
-    flags: greeting,
     refuse(flags: number) {
       refuse = flags
     },

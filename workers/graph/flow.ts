@@ -1,7 +1,7 @@
 /**
  * Holds a run back that publishes faster than the broker takes its events: its host pauses the run, and the other runs of
  * the host go on. What waits here is bounded although the host may send more of the run: then its whole pipe is not read
- * for a while. That is also how a run is held back in a host that does not know the frame.
+ * for a while.
  */
 import { TO_HOST } from '../pipe.js'
 import type { GraphHost } from './host-process.js'
@@ -22,7 +22,7 @@ export function limitFlow(run: ActiveRun, bytes: number): void {
   if (hold !== null) {
     hold.late += bytes
     host.lateBytes += bytes
-    if (!host.pausesRuns || host.lateBytes > MAX_LATE) host.pause(hold)
+    if (host.lateBytes > MAX_LATE) host.pause(hold)
   } else if (publisher.isCongested()) void holdBack(run, host)
 }
 
@@ -39,10 +39,9 @@ export function resumeFlow(run: ActiveRun): void {
 async function holdBack(run: ActiveRun, host: GraphHost): Promise<void> {
   const { slot, publisher } = run
   // A run that was ordered to stop is to send its end.
-  const hold: Hold = { isRunPaused: host.pausesRuns && run.stopReason === null, late: 0 }
+  const hold: Hold = { isRunPaused: run.stopReason === null, late: 0 }
   run.hold = hold
   if (hold.isRunPaused) host.send({ kind: TO_HOST.pause, slot })
-  if (!host.pausesRuns) host.pause(hold)
   while (run.hold === hold) {
     await publisher.relieved(CLOSED_MS)
     host.resume(hold)

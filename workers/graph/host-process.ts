@@ -10,7 +10,7 @@ import type { HostUser } from '../child/process.js'
 import { killGroup } from '../child/process.js'
 import type { Sandbox } from '../child/sandbox.js'
 import { type Child, type Program, startChild } from '../child/start.js'
-import { FROM_HOST, type Frame, HELLO, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
+import { FROM_HOST, type Frame, MalformedFrame, readJson, TO_HOST } from '../pipe.js'
 import { type HeldTime, openHeldTime } from './held-time.js'
 import { endOf, type HostEnd } from './host-end.js'
 
@@ -25,8 +25,6 @@ export interface GraphHost {
   hello: Promise<Hello>
   /** It imports the code of the application, which may take as long as it likes. */
   isLoading: boolean
-  /** It takes the frames `pause` and `resume`. */
-  pausesRuns: boolean
   /** What its paused runs have sent after their pause. */
   lateBytes: number
   /** Event-loop lateness in milliseconds: at the last pong, or since the ping that has no answer yet. */
@@ -106,7 +104,6 @@ export function startHost(options: HostOptions): GraphHost {
     pid: child.pid,
     hello: new Promise<Hello>(resolve => (resolveHello = resolve)),
     isLoading: true,
-    pausesRuns: false,
     lateBytes: 0,
     late: () => Math.max(lateness, pinged_at > 0 ? performance.now() - pinged_at : 0),
     holder: 0,
@@ -125,7 +122,6 @@ export function startHost(options: HostOptions): GraphHost {
 
   function onPipe(frame: Frame): void {
     if (frame.kind === FROM_HOST.hello) {
-      host.pausesRuns = (frame.flags & HELLO.pauses) !== 0
       host.isLoading = false
       loaded()
       resolveHello(readJson(frame.body, validateHello))

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Call, StartHead } from '../../schemas/host.js'
 import { unpack } from '../../schemas/packed.js'
 import { TransientMap, TransientSet } from '../../schemas/transient.js'
-import { ASK, FROM_HOST, type Frame, HELLO, readFrames, START, STOP, TO_HOST } from '../pipe.js'
+import { ASK, FROM_HOST, type Frame, readFrames, START, STOP, TO_HOST } from '../pipe.js'
 import { currentUser } from './app/loopback.js'
 import type { Application } from './application.js'
 import { answerCall } from './call.js'
@@ -134,7 +134,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
     },
   }
   const body = encoder.encode(JSON.stringify(application.hello))
-  write({ kind: FROM_HOST.hello, flags: HELLO.pauses, body })
+  write({ kind: FROM_HOST.hello, body })
   readFrames(stream, frame => {
     try {
       handlers[frame.kind]?.(frame)

@@ -40,10 +40,6 @@ class ToHost(IntEnum):
     RESUME = 23
 
 
-class Hello(IntEnum):
-    PAUSES = 1
-
-
 class Start(IntEnum):
     TRACED = 1
 

@@ -20,7 +20,7 @@ import orjson
 from .app.loopback import register_loopback
 from .application import Application
 from .description import read_description
-from .frames import FromHost, Hello
+from .frames import FromHost
 from .pipe import Pipe
 from .port import Host
 from .process import PIPE_FD, exit_on_failure, keep_pipes, leave, new_loop, run_forever
@@ -70,7 +70,7 @@ async def serve(watchdog: Watchdog, threads: SlotThreads) -> None:
     )
     if host is not None:
         host.connected = pipe
-    pipe.send(FromHost.HELLO, Hello.PAUSES, body=orjson.dumps(hello))
+    pipe.send(FromHost.HELLO, body=orjson.dumps(hello))
 
 
 def load() -> tuple[dict[str, Any], Application | None]:
