@@ -164,10 +164,10 @@ export interface RunView {
   /** Join without Last-Event-ID: replay everything kept, or begin with what comes (design: section 7). */
   from: 'start' | 'live'
   stream_mode: StreamMode[]
-  /** ms since 1970; absent: the worker is older. */
-  created_at?: number
+  /** ms since 1970. */
+  created_at: number
   /** Once terminal, the time of its end. */
-  updated_at?: number
+  updated_at: number
 }
 
 /** Members of a run that a client can select (API: threads-and-runs 9, list). */

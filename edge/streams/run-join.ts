@@ -70,7 +70,7 @@ async function fromCursor(stream: RunStream, cursor: number): Promise<void> {
 /** `lenient`: what is stored, wherever it begins; else everything, or 409. */
 async function fromStart(stream: RunStream, { lenient }: { lenient: boolean }): Promise<void> {
   const { reader } = stream
-  const { resumable, status, last_event_id, resumable_until_id, updated_at = 0 } = reader.view!
+  const { resumable, status, last_event_id, resumable_until_id, updated_at } = reader.view!
   const start = { after: -1, anchored: !lenient, lenient, exact: resumable }
   let probe = await reader.probe(-1, start)
   // A run that has just started publishes its first event in a moment. If nobody has events that are not stored, its
@@ -110,7 +110,7 @@ async function fromStart(stream: RunStream, { lenient }: { lenient: boolean }): 
  */
 async function isWhole({ reader, edge }: RunStream): Promise<boolean> {
   const { created_at, resumable_until_id } = reader.view!
-  if (created_at === undefined || resumable_until_id !== null) return false
+  if (resumable_until_id !== null) return false
   const since = await edge.follower.storedSince().catch(() => null)
   return since !== null && since < created_at
 }

@@ -98,6 +98,8 @@ export async function openStage(given: Partial<Config> = {}, application: AppCon
           thread_id: THREAD,
           stateless: false,
           pool: POOL,
+          created_at: 0,
+          updated_at: 0,
           resumable: false,
           on_disconnect: 'continue',
           status: 'running',
