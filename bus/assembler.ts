@@ -9,7 +9,7 @@ export interface Batch {
   first: number
   count: number
   bytes: Uint8Array
-  /** Of protocol v2: each frame begins with its mark (schemas/protocols/v2.ts). Else they are classic ones. */
+  /** Events of protocol v2, each with its mark in front (schemas/protocols/v2.ts). False: classic events. */
   v2: boolean
 }
 
@@ -21,7 +21,7 @@ export interface Assembler {
 
 /** An event with its frame: more than a host sends (LARGEST_STATE of host/limits.ts). */
 const MAX_EVENT = 80 * 1024 * 1024
-/** Of all readers of a process. Beyond it the largest unfinished event is forgotten: its reader replays, or is cut. */
+/** The limit of all readers of a process. Beyond it the largest unfinished event is dropped: its reader replays, or is cut. */
 const MAX_UNFINISHED = 512 * 1024 * 1024
 
 interface Unfinished {

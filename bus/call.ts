@@ -40,14 +40,14 @@ import { openSweep } from './sweep.js'
 
 export interface Caller {
   call(subject: string, head: CallHead, body?: Uint8Array, options?: CallOptions): Promise<Answer>
-  /** As call, but an answer with an error status is thrown as a WeftError. */
+  /** Like `call`, but throws an answer with an error status as a WeftError. */
   ask(subject: string, head: CallHead, body?: Uint8Array, options?: CallOptions): Promise<Answer>
   /**
-   * As call, but repeated until a worker answers: the call must be idempotent. When no further try is allowed, the
+   * Repeats `call` until a worker answers, so the call must be idempotent. When no further try is allowed, the
    * result of the last one counts: its answer is returned, its error is thrown.
    */
   callUntilAnswered(subject: string, head: CallHead, body?: Uint8Array, options?: RetryOptions): Promise<Answer>
-  /** As callUntilAnswered, but `unavailable` counts as no answer, and any other error status is thrown. */
+  /** Like `callUntilAnswered`, but counts `unavailable` as no answer, and throws any other error status. */
   askUntilAnswered(subject: string, head: CallHead, body?: Uint8Array, options?: RetryOptions): Promise<Answer>
   close(): void
 }
@@ -167,7 +167,7 @@ export function openCaller(link: Link): Caller {
 
   /** The parts go to one worker only: a paused one that had the call before may ask for them late. */
   function sendWindow(call: Waiting, to: string): void {
-    // What an answer names must be an inbox of those who were called: this role may publish to other subjects, too.
+    // An answer must name an inbox of the role that was called: this role may publish to other subjects, too.
     if (!to.startsWith(call.pool === '' ? '_INBOX_resources.' : `_INBOX_graphs.${call.pool}.`))
       throw new Error('it asks for parts at an inbox of others')
     if (call.partsTo === '') call.partsTo = to

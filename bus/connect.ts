@@ -36,10 +36,10 @@ type Connection = Omit<NatsConnection, 'subscribe' | 'request' | 'requestMany'>
 export interface Link {
   nc: Connection
   role: Role
-  /** Of a graph worker. */
+  /** Set for a graph worker. */
   sender: Sender | null
   log: Log
-  /** What this role counts. */
+  /** The figures of this role. */
   figures: Figures
   /** Calls `onMessage` for each message. What it throws is logged and costs that message only. */
   subscribe(subject: string, onMessage: (message: Msg) => void, options?: { queue?: string }): Subscription
@@ -58,7 +58,7 @@ interface LinkOptions {
   /** nats:// or tls://user:password@host:port, or several, comma-separated. */
   url: string
   role: Role
-  /** What a graph worker serves: it names itself so in its calls, and its user may have no other names. */
+  /** The application and pool that a graph worker serves. It names them in its calls; its user may name no others. */
   sender?: Sender
   log: Log
   /** Refuses a broker without users on another machine; else it is a warning. */

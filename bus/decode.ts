@@ -50,7 +50,7 @@ export function checkAs<T>(value: unknown, validate: (value: unknown) => IValida
   throw fail('invalid', `${path}: expected ${readable(first.expected)}, got ${show(first.value)}`)
 }
 
-/** As decodeAs, but throws all that is wrong as InvalidFields, and quotes nothing of the body: it may hold secrets. */
+/** Like `decodeAs`, but throws all mistakes as InvalidFields and quotes nothing of the body, which may hold secrets. */
 export function decodeFields<T>(bytes: Uint8Array, validate: (value: unknown) => IValidation<T>): T {
   const result = validate(bodyOf(decodeJson(bytes, { quote: false })))
   if (result.success) return result.data

@@ -33,7 +33,7 @@ type RunSignal = { do: 'replay'; after: number } | { do: 'cancel' }
 export const sendCancel = (link: Link, pool: Pool, run: RunId): void =>
   link.nc.publish(control(pool, run), Buffer.from(JSON.stringify({ do: 'cancel' })))
 
-/** As sendCancel; resolves to false when no supervisor has the run or is claiming it. */
+/** Like `sendCancel`; resolves to false when no supervisor has the run or is claiming it. */
 export const cancelReaches = (mux: Mux, pool: Pool, run: RunId): Promise<boolean> =>
   mux.ask(control(pool, run), Buffer.from(JSON.stringify({ do: 'cancel' })), { timeout: 1_000 }).then(
     ({ headers }) => headers?.code !== 503,

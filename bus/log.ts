@@ -19,7 +19,7 @@ export function openLog(role: string, level: string, format: LogFormat = 'json')
   return pino({ name: role, level, base: { pid: process.pid }, serializers: { err: describe } }, out)
 }
 
-/** As pino does, with the places of the sources. `error` may be anything that was thrown. */
+/** Serializes an error like pino, with positions in the sources. `error` may be any thrown value. */
 function describe(error: Error): unknown {
   const described = stdSerializers.err(error) as { stack?: unknown } | null | undefined
   return typeof described?.stack === 'string'

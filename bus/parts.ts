@@ -31,7 +31,7 @@ export interface Incoming<Info> {
    * is due. Throws bad_request on more bytes than announced, and discards the body.
    */
   add(key: string, part: Uint8Array): Uint8Array | 'go' | null
-  /** As announced; null when no such body is being assembled. */
+  /** The announcement of the body; null when no such body is being assembled. */
   infoOf(key: string): Info | null
   discard(key: string): void
   discardIf(condition: (info: Info) => boolean): void

@@ -61,7 +61,7 @@ function readSeed(seed: string): { raw: Uint8Array; publicKey: string } {
     const publicKey = pair.getPublicKey()
     if (publicKey.startsWith('A')) return { raw: pair.getRawSeed(), publicKey }
   } catch {
-    // As a seed of another kind.
+    // It is a seed of another kind.
   }
   throw new Error('WEFT_NATS_ISSUER is no seed of a NATS account: "weft nats init" makes one')
 }

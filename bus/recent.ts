@@ -30,7 +30,7 @@ export interface Recent {
   answer(after: number, request: Msg, until: Kept | undefined): void
   /** Answers what waits for messages that are not in `line` any more. */
   confirmed(line: readonly Kept[]): void
-  /** What waits is answered `gone`. */
+  /** Answers all waiting requests with `gone`. */
   refuse(): void
 }
 

@@ -1,5 +1,5 @@
 /**
- * What each role may publish and receive on the broker: the subjects of its code and no others. A role that answers another
+ * The rights of each role at the broker: it may publish and receive the subjects of its code and no others. A role that answers another
  * may publish to its inbox; `allow_responses` is not used (it allows one answer per request).
  */
 
@@ -9,7 +9,7 @@ import type { Role } from './connect.js'
 
 export interface Rights {
   publish: string[]
-  /** Of what `publish` allows. */
+  /** Exceptions from `publish`. */
   never?: string[]
   subscribe: string[]
 }
@@ -65,7 +65,7 @@ export const ROLES_ACCOUNT = 'WEFT'
 export const POOLS_ACCOUNT = 'POOLS'
 
 /**
- * What passes between the two accounts; which names a pool may use is a matter of its rights. JetStream answers at the
+ * The subjects that pass between the two accounts. The rights of a pool say which names it may use. JetStream answers at the
  * subject that a request names, with its own rights: in the account of the streams a pool could let it publish anywhere, so
  * that one request deletes a stream. An answer to another account stays in that account.
  */

@@ -46,13 +46,13 @@ export interface Rings {
   bytes(): number
   /** Bytes that wait for their confirmation (publish.ts), and the number of runs that they are of. */
   readonly waiting: { bytes: number; runs: number }
-  /** What all runs have sent, and the broker has not confirmed. */
+  /** The unconfirmed bytes of all runs. */
   readonly window: SendWindow
 }
 
 export function openRings(): Rings {
   const rings = new TransientMap<RunId, Ring>()
-  /** Those of ended runs, in the order of their end. */
+  /** Rings of ended runs, in the order of their end. */
   const ended = new TransientMap<RunId, Ring>()
   let endedBytes = 0
   const stored: Rings['stored'] = new TransientMap()

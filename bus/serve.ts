@@ -60,7 +60,7 @@ export interface ServeOptions {
   isReady?: (verb: string) => boolean
   /** The queue of bodies in parts; each noun has a separate one when absent. */
   lane?: Lane
-  /** Those of graph workers: each pool has its own, so that bodies which never come hold up no other pool. */
+  /** Lanes of graph workers. Each pool has its own, so that bodies which never come hold up no other pool. */
   poolLanes?: PoolLanes
   /** Makes a span of each call whose caller is traced. */
   tracer?: Tracer | null

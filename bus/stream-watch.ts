@@ -79,7 +79,7 @@ export function watchStreams({ link, mux, config, onCreated }: StreamWatchOption
     return null
   }
 
-  /** What the server says of a stream. `silent`: it does not answer. During an election the stream is `there`. */
+  /** The answer of the server about a stream. `silent`: it does not answer. During an election the stream is `there`. */
   async function look(name: StreamName): Promise<'there' | 'missing' | 'silent'> {
     try {
       const answer = await mux.ask(`$JS.API.STREAM.INFO.${name}`, NOTHING, { timeout: ANSWER_MS })

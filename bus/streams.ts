@@ -171,7 +171,7 @@ export interface QueueInfo {
   waiting: number
   /** Wake-ups that workers have and that are not done. */
   taken: number
-  /** Those among them that were delivered more than once. */
+  /** How many of them were delivered more than once. */
   redelivered: number
 }
 

@@ -9,7 +9,7 @@ import { TRACEPARENT } from '../schemas/trace.js'
 import type { Log } from './log.js'
 
 export interface Span {
-  /** Of this span, for what is caused by it. */
+  /** The traceparent of this span, for the work that it causes. */
   traceparent: string
   /** False: what is caused by it need not be measured. */
   isRecorded: boolean

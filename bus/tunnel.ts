@@ -37,7 +37,7 @@ const SIGN_MS = 5_000
 const SILENCE_MS = 20_000
 /** Streams of one process. */
 const MAX_STREAMS = 10_000
-/** Those that the graph workers of one application have opened to an edge. */
+/** Streams to an edge that the graph workers of one application have opened. */
 const MAX_OF_ONE = 1_000
 const NOTHING = new Uint8Array(0)
 
@@ -162,7 +162,7 @@ const toEdge = ({ role, sender }: Link): string =>
     ? tunnelToEdge('resources', token('deployment', BUILT_IN_APP))
     : tunnelToEdge('graphs', token('deployment', sender?.app ?? BUILT_IN_APP))
 
-/** What a peer names as its address. This process may publish to other subjects, too, and must not do it for others. */
+/** The address that a peer names. This process may publish to other subjects, too, and must not do so for others. */
 const isAddress = (reply: string): boolean => /^tunnel\.(edge|graphs|resources)\.at\.[\w.-]+$/.test(reply)
 
 function frameOf(kind: number, number: number, bytes: Uint8Array): Uint8Array {

@@ -169,7 +169,7 @@ function withKey(exchange: Exchange, route: Route, body: Uint8Array, key: Key): 
   const wait = key.take()
   if (wait > 0) return refused(exchange, 429, MANY_REQUESTS, { 'Retry-After': `${wait}` })
   exchange.key = key
-  // What only reads needs no identity: it would be part of every call.
+  // Read-only calls carry no identity, which keeps them small.
   if (wanted.some(scope => scope !== 'read'))
     exchange.caller = {
       identity: { identity: id, display_name: name, permissions: scopes, is_authenticated: true },

@@ -19,7 +19,7 @@ export interface Registration {
   failed?: { graph_id: string; error: string }[] & tags.MaxItems<1000>
   /** It brings its own `auth`: calls of clients must have passed it. */
   auth?: boolean
-  /** What runs in the app host beside this graph worker; null or absent: there is none. */
+  /** The parts of the app host beside this graph worker; null or absent: there is none. */
   app_host?: AppHostSettings | null
   /** Default time to live of its threads; null or absent: unlimited. */
   ttl?: TtlDefaults | null

@@ -26,7 +26,7 @@ export interface EncryptionHandlers {
   context: boolean
 }
 
-/** What an edge needs to know of the app host of a deployment, which runs beside its graph workers. */
+/** An app host of a deployment for edges. It runs beside the graph workers. */
 export interface AppHostSettings {
   /** `auth` of langgraph.json; null: it has none. */
   auth: AuthConfig | null
@@ -36,7 +36,7 @@ export interface AppHostSettings {
 
 export type PathPrefixes = (string & tags.MaxLength<2_000>)[] & tags.MaxItems<10_000>
 
-/** What an app host loads; the rest of the application is left out. */
+/** The parts of an application that an app host loads. */
 export type AppPart = 'auth' | 'embed' | 'encryption' | 'http' | 'ui'
 
 /**
@@ -118,7 +118,7 @@ export interface UiHead {
 
 /** The exports that the Python part of an app host loads (host-python/weft_host/app/description.py). */
 export interface PythonParts {
-  /** Of langgraph.json. */
+  /** The folder of langgraph.json. */
   folder: string
   /** Local dependencies, absolute. */
   dependencies: string[]
@@ -131,11 +131,11 @@ export interface PythonParts {
 }
 
 export interface PythonExport {
-  /** As langgraph.json gives it. */
+  /** The text in langgraph.json. */
   text: string
   /** Absolute path of the file, or the name of a module. */
   place: string
-  /** Of the export; null: the text is `provider:model`. */
+  /** The name of the export; null: the text is `provider:model`. */
   name: string | null
 }
 

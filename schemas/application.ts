@@ -26,7 +26,7 @@ import {
   webhookHeaders,
 } from './webhooks.js'
 
-/** What langgraph.json and the variables say, with absolute paths. Absent keys have their documented defaults. */
+/** The settings of langgraph.json and the variables, with absolute paths. Absent keys have their documented defaults. */
 export interface AppConfig extends Pick<Description, 'path' | 'folder' | 'env' | 'notes'> {
   graphs: GraphConfig[]
   /** The major version of Node.js that the application asks for. */
@@ -37,7 +37,7 @@ export interface AppConfig extends Pick<Description, 'path' | 'folder' | 'env' |
   dependencies: string[]
   /** `checkpointer.serde`: settings of the serialiser of Python graphs. */
   serde: JsonObject
-  /** What loads the files of the application: `tsx`, or a module for `--import`. */
+  /** The loader of the files of the application: `tsx`, or a module for `--import`. */
   node_loader: string | null
   /** `checkpointer.ttl`. */
   ttl: TtlDefaults | null
@@ -159,7 +159,7 @@ export function readAppConfig(source: AppSource): AppConfig {
 }
 
 /**
- * What resource workers and edges keep of an application, as its hosts report it (schemas/host.ts, Hello). Throws a
+ * The part of an application that resource workers and edges keep, as its hosts report it (schemas/host.ts, Hello). Throws a
  * RangeError for a header of webhooks whose variable is missing: the application is not served without it.
  */
 export const settingsOf = (

@@ -16,7 +16,7 @@ export interface CallHead {
   query?: string
   /** The authenticated caller; set by the edge only. */
   identity?: AuthUser | null
-  /** What authorization handlers returned, by event; absent: there are none. Set by the edge only. */
+  /** The results of authorization handlers, by event; absent: there are none. The edge alone sets it. */
   filters?: Filters
   /** The application whose `auth` the request passed. Set by the edge only. */
   checked?: string
@@ -64,7 +64,7 @@ export interface CallHead {
 
 /** A run that a resource worker has claimed for a graph worker. The body is that of a taken claim. */
 export interface HandOver {
-  /** As in the request for slots that it uses. */
+  /** The value in the request for slots that it uses. */
   asker: string
   lease: ClaimedLease
   /** The stamp of the offer that it uses. */
@@ -80,7 +80,7 @@ export interface Lease {
 
 type Id = string & tags.MinLength<1> & tags.MaxLength<128>
 
-/** What graph workers may say in the head of a call; beside their own programs, code of an application may write it. */
+/** The members that graph workers may set in the head of a call. Code of an application may write it, too. */
 export interface PoolHead {
   request_id: string
   lease?: {
@@ -93,7 +93,7 @@ export interface PoolHead {
   traceparent?: string
 }
 
-/** What a worker needs to know of a run that it holds. */
+/** A run for the worker that holds it. */
 export interface ClaimedLease extends Lease {
   graph_id: string
   resumable: boolean
@@ -127,13 +127,13 @@ export interface SlotRequest {
 }
 
 /**
- * What a graph worker answers on `slots.<pool>`, and to each run that it was handed: it keeps this many slots free for the
+ * The answer of a graph worker on `slots.<pool>`, and to each run that it was handed: it keeps this many slots free for the
  * asking resource worker, which may claim a run for each.
  */
 export interface SlotOffer {
   /** Receives `host.<pool>.start`. */
   member: string & tags.MaxLength<64>
-  /** As in `Claim`. */
+  /** The same as in `Claim`. */
   worker: string & tags.MaxLength<256>
   slots: number & tags.Type<'uint32'>
   /** The worker's monotonic clock, ms: it refuses what cites an older stamp than HAND_OVER_MS. */
@@ -214,11 +214,11 @@ export interface Disconnect {
 /** Answer of rpc.system.info: what executes the graphs of an application. */
 export interface AppInfo {
   app: string
-  /** Of a deployment; null or absent: it is none. */
+  /** The slug of a deployment; null or absent: it is none. */
   slug?: string | null
-  /** Of the active revision of a deployment; null: unknown. */
+  /** The pool of the active revision of a deployment; null: unknown. */
   pool: string | null
-  /** What runs beside the graph workers of that pool; null: nothing. */
+  /** The app host beside the graph workers of that pool; null: none. */
   app_host: AppHostSettings | null
   /** Null: no graph worker has announced them yet. */
   libraries: Libraries | null

@@ -5,7 +5,7 @@
 import typia, { type tags } from 'typia'
 import type { JsonObject } from './json.js'
 
-/** Of a part, in bytes. */
+/** The bytes of a part. */
 type Size = number & tags.Type<'uint32'>
 
 export interface CheckpointEntry {

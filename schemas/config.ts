@@ -466,7 +466,7 @@ export type Config = { readonly [K in keyof typeof SETTINGS]: Value<(typeof SETT
 export const isEmbedded = ({ database_uri, mongodb_url }: Pick<Config, 'database_uri' | 'mongodb_url'>): boolean =>
   database_uri === '' && mongodb_url === ''
 
-/** What a graph worker serves. An application of another name has other graphs, so its pool is its own by default. */
+/** The application and pool of a graph worker. An application with a name of its own has its own pool by default. */
 export const servedBy = ({ app_id, pool }: Pick<Config, 'app_id' | 'pool'>): Sender => ({
   app: app_id,
   pool: app_id !== BUILT_IN_APP && pool === SETTINGS.pool.default ? app_id : pool,

@@ -12,11 +12,11 @@ import { fail } from './errors.js'
 export const ANY_KEY = '*'
 /** More keys than this are not kept. */
 const MAX_KEYS = 64
-/** What is kept as it is: a key that is longer, or not plain, is kept as its hash. */
+/** Keys that are kept as they are. A longer one, or one that is not plain, is kept as its hash. */
 const PLAIN = /^[\x20-\x7e]{1,64}$/
 /** Comparisons of one call; what needs more is refused. */
 const MAX_WORK = 2_000_000
-/** What each further document of a search adds to that: a search over many small documents is not refused. */
+/** Each further document of a search adds so much to that, so that many small documents are not refused. */
 const WORK_PER_DOCUMENT = 200
 /** Arrays from this size on are looked up, not walked, for scalars. */
 const LARGE = 16
@@ -30,7 +30,7 @@ export function contains(stored: unknown, filter: unknown): boolean {
   return inside(stored, filter, { left: MAX_WORK })
 }
 
-/** As `contains`, for all documents of one search: their comparisons together are limited. */
+/** Like `contains`, for all documents of one search, whose comparisons are limited together. */
 export function containsAll(filter: unknown): (stored: unknown) => boolean {
   const work = { left: MAX_WORK }
   return stored => {

@@ -77,7 +77,7 @@ export interface Cron {
   end_time: string | null
   next_run_date: string | null
   enabled: boolean
-  /** Of crons without a thread. */
+  /** Set for crons without a thread. */
   on_run_completed: OnRunCompleted | null
   payload: CronPayload
   metadata: JsonObject
@@ -99,7 +99,7 @@ export interface CronFiring {
   /** Null: the run was refused. */
   run_id: string | null
   thread_id: string | null
-  /** Of the run now; null: it was refused or removed. */
+  /** The present status of the run; null: it was refused or removed. */
   run_status: RunStatus | null
   /** Why the run was refused. */
   error: string | null

@@ -169,7 +169,7 @@ export interface ReplicaBeat {
 }
 export const REPLICA_BEAT_MS = 5_000
 
-/** What graph workers of one pool log in with at the broker. Null: they share the user of WEFT_GRAPHS_NATS_URL. */
+/** The credentials of graph workers of one pool at the broker. Null: they share the user of WEFT_GRAPHS_NATS_URL. */
 export interface PoolUser {
   user: string
   password: string
@@ -188,7 +188,7 @@ export interface EnvOf {
 
 /** Body of `rpc.deployments.source`, by the holder of a task of source internal_source; answered by SourceOf. */
 export interface SourceAsk extends Held {}
-/** What was uploaded: a tar archive, compressed by gzip. */
+/** An upload: a tar archive, compressed by gzip. */
 export interface SourceOf {
   /** Bytes. */
   size: number

@@ -187,7 +187,7 @@ export interface DeploymentPatch {
   secret_references?: SecretReference[] | null
 }
 
-/** As answered and stored: every member present. */
+/** The answered and stored form, with every member. */
 export interface SourceConfig {
   integration_id: string | null
   repo_url: string | null
@@ -208,7 +208,7 @@ export interface SourceRevisionConfig {
   repo_commit_sha: string | null
   /** In answers only, beside graph_config_path. */
   langgraph_config_path?: string | null
-  /** Of source internal_source only. */
+  /** Set for source internal_source only. */
   source_tarball_path?: string | null
 }
 
@@ -218,7 +218,7 @@ export interface Deployment {
   name: string
   source: Source
   source_config: SourceConfig
-  /** Of the latest revision, active or not. */
+  /** The values of the latest revision, active or not. */
   source_revision_config: SourceRevisionConfig
   secrets: { name: string; value: string }[]
   secret_references: SecretReference[]
@@ -256,14 +256,14 @@ export interface LogQuery {
   end_time?: number | string | null
 }
 
-/** What is read of the webhook of a push: `ref` is its branch, `after` the commit it points to now. */
+/** The members of the webhook of a push that are read: `ref` is its branch, `after` the commit it points to now. */
 interface GithubPush {
   ref: string
   after: string
   repository: { clone_url?: string | null; ssh_url?: string | null; git_url?: string | null; html_url?: string | null }
 }
 
-/** As GithubPush. */
+/** The same members in the webhook of GitLab. */
 interface GitlabPush {
   ref: string
   after: string

@@ -21,7 +21,7 @@ export interface AppSource {
 }
 
 export interface Description {
-  /** Of langgraph.json. */
+  /** The path of langgraph.json. */
   path: string
   /** All relative paths are resolved against it. */
   folder: string
@@ -36,7 +36,7 @@ export interface Description {
   notes: string[]
 }
 
-/** Of the code of a graph: hosts of this language run it. */
+/** The language of the code of a graph: hosts of this language run it. */
 export type Language = 'javascript' | 'python'
 
 /** A graph as langgraph.json names it. */
@@ -50,7 +50,7 @@ export interface GraphSource {
   file: string | null
   /** The name of a module of Python. */
   module: string | null
-  /** Of the export. */
+  /** The name of the export. */
   name: string
   error: string | null
 }
@@ -137,7 +137,7 @@ export interface Export {
   file: string | null
   /** Null for a file. */
   module: string | null
-  /** Of the export. */
+  /** The name of the export. */
   name: string
 }
 

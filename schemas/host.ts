@@ -1,4 +1,4 @@
-/** What the bodies of frames (workers/pipe.ts) contain. Both ends are part of Weft; nothing here reaches a client. */
+/** The bodies of frames (workers/pipe.ts). Both ends are part of Weft; nothing here reaches a client. */
 
 import typia, { type tags } from 'typia'
 import type { LibraryVersion } from './announcements.js'
@@ -63,7 +63,7 @@ export interface StartHead {
   user?: AuthUser
 }
 
-/** Of a part, in bytes. */
+/** The bytes of a part. */
 type Size = number & tags.Type<'uint32'>
 
 /**
@@ -121,7 +121,7 @@ export type DescribeCall = DrawCall | SchemasCall | SubgraphsCall
 interface GraphCall {
   graph_id: string
   thread_id: string
-  /** Of the assistant: for graphs that are made by a function. */
+  /** The config of the assistant, for graphs that are made by a function. */
   config: JsonObject
 }
 
@@ -138,7 +138,7 @@ export interface HistoryCall extends GraphCall {
   limit: number
   /** Id of a checkpoint: only older ones. */
   before?: string | null
-  /** What the metadata must contain. */
+  /** A part that the metadata must contain. */
   metadata?: JsonObject | null
   checkpoint?: Checkpoint | null
 }
@@ -168,7 +168,7 @@ export interface UpdateCall extends GraphCall {
   verb: 'update'
   checkpoint?: Checkpoint | null
   supersteps: { updates: StepUpdate[] }[]
-  /** As in StartHead. */
+  /** The same as in StartHead. */
   first_seq: number
   /** Laid under the metadata of the checkpoints. */
   metadata: JsonObject

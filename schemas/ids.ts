@@ -33,7 +33,7 @@ export function uuidOf(value: string): string | null {
   return groups === null ? null : groups.slice(1).join('-').toLowerCase()
 }
 
-/** As `uuidOf`, for a value that was validated as a UUID. */
+/** Like `uuidOf`, for a value that was validated as a UUID. */
 export const canonicalId = (value: string): string => uuidOf(value) ?? value.toLowerCase()
 
 /** Namespace of the ids of system assistants (API: assistants 2.4): uuid5(graph id, this). */

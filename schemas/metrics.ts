@@ -129,12 +129,12 @@ export interface HostReport {
 /** The answer of a worker to `event.metrics.asked`. */
 export interface MetricsReport {
   role: 'resources' | 'graphs' | 'deployer'
-  /** Of a graph worker, as the broker knows it; set by the receiver. */
+  /** The pool of a graph worker, as the broker knows it. The receiver sets it. */
   pool?: string
   /** Unique among the workers of the role. */
   worker: string & tags.MinLength<1> & tags.MaxLength<128>
   samples: Sample[] & tags.MaxItems<1000>
-  /** Of graph workers. */
+  /** Set for graph workers. */
   hosts?: HostReport[] & tags.MaxItems<256>
 }
 

@@ -8,7 +8,7 @@ const decoder = new TextDecoder()
 export const pack = (head: unknown, parts: readonly Uint8Array[] = []): Uint8Array =>
   packText(JSON.stringify(head), parts)
 
-/** As pack, for a head that is JSON text already. */
+/** Like `pack`, for a head that is JSON text already. */
 export function packText(head: string, parts: readonly Uint8Array[] = []): Uint8Array {
   const text = encoder.encode(head)
   let size = 4 + text.length

@@ -29,7 +29,7 @@ export function readList(query: URLSearchParams, ...names: string[]): string[] {
   })
 }
 
-/** As `readList`; throws `invalid` when one of them is not in `known`. */
+/** Like `readList`; throws `invalid` when one of them is not in `known`. */
 export function readNames<Name extends string>(
   query: URLSearchParams,
   name: string,

@@ -122,7 +122,7 @@ export const PROBE_CHUNK = 'chunk.$probe.0'
 export const RUNS_STREAM = 'RUNS'
 export const EVENTS_STREAM = 'EVENTS'
 export const consumerOf = (pool: Pool): string => `pool_${pool}`
-/** What JetStream knows of a consumer, as graph workers ask: the API of their own account would answer that it has none. */
+/** State of a consumer in JetStream, for graph workers: the API of their own account would answer that it has none. */
 export const queueInfo = (consumer: string): string => `queue_info.${consumer}`
 /** The pool of a consumer; null for a consumer of another kind. */
 export const poolOfConsumer = (name: string): string | null => (name.startsWith('pool_') ? name.slice(5) : null)

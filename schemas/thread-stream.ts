@@ -22,7 +22,7 @@ export interface Follow {
 }
 
 export interface FollowedRun extends RunView {
-  /** Of its newest attempt. */
+  /** The claim of its newest attempt. */
   claim_no: number
   /** It renders events of protocol v2. */
   events: boolean

@@ -15,7 +15,7 @@ export interface ThreadTtl {
   strategy?: TtlStrategy | null
 }
 
-/** What langgraph.json says under `checkpointer.ttl` (API: assistants-crons-store 10.3). */
+/** `checkpointer.ttl` of langgraph.json (API: assistants-crons-store 10.3). */
 export interface TtlDefaults {
   strategy?: TtlStrategy
   default_ttl?: Minutes

@@ -12,7 +12,7 @@
 const LEAST = 256
 const PER_ENTRY = 4
 
-/** As Map. An iteration that inserts may miss what it has inserted. */
+/** Works like Map. An iteration that inserts may miss what it has inserted. */
 export class TransientMap<Key, Value> {
   private entriesNow = new Map<Key, Value>()
   private left = LEAST
@@ -51,7 +51,7 @@ export class TransientMap<Key, Value> {
   }
 }
 
-/** As Set. An iteration that inserts may miss what it has inserted. */
+/** Works like Set. An iteration that inserts may miss what it has inserted. */
 export class TransientSet<Value> {
   private valuesNow = new Set<Value>()
   private left = LEAST

@@ -74,7 +74,7 @@ export function webhookHeaders(
   return resolved
 }
 
-/** What a graph worker announces: templates are resolved, in the environment of the application. */
+/** Webhook settings that a graph worker announces. Templates are resolved in the environment of the application. */
 export interface WebhookSettings {
   headers: { [name: string]: string }
   url: WebhookUrlRules

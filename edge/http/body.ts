@@ -10,7 +10,7 @@ import type { Exchange } from './exchange.js'
 export interface Budget {
   held: number
   readonly most: number
-  /** The part of `held` whose length was not announced, and its limit: an endless body costs its sender nothing. */
+  /** The part of `held` whose length was not announced. Chunked bodies announce none, so they have a separate limit. */
   unannounced: number
   readonly mostUnannounced: number
 }

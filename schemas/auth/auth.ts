@@ -19,7 +19,7 @@ export interface AuthUser extends JsonObject {
   is_authenticated: boolean
 }
 
-/** What a handler returned for an event: a filter (schemas/auth/filter.ts), or null for no restriction. */
+/** The result of a handler for an event: a filter (schemas/auth/filter.ts), or null for no restriction. */
 export type Filters = { [event in AuthEvent]?: JsonObject | null }
 
 /** One request, as the edge asks an app host about it. The body travels beside it as bytes. */

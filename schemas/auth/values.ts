@@ -1,5 +1,5 @@
 /**
- * What authorization handlers get as `value`, and what their changes to it do to the request (API: assistants-crons-store
+ * The `value` that authorization handlers get, and how their changes to it change the request (API: assistants-crons-store
  * 6.4). One table: a row per event. The resource worker validates the changed request like every other one.
  */
 

@@ -120,7 +120,7 @@ export function labelsOf(member: string, namespace: readonly string[]): string[]
   return labels
 }
 
-/** As `labelsOf`, for the namespace of one item: it has at least one label; a write also refuses the reserved one. */
+/** Like `labelsOf`, for the namespace of one item: it has at least one label; a write also refuses the reserved one. */
 export function namespaceOf(namespace: readonly string[] | null | undefined, use: 'read' | 'write'): string[] {
   const labels = labelsOf('namespace', namespace ?? [])
   if (labels.length === 0) throw fail('invalid', 'namespace: expected at least one label')
@@ -134,7 +134,7 @@ export const storable = (text: string): string => text.toWellFormed().replace(/[
 
 /** The key of an item as it is stored. Throws `invalid` for one that is empty or too long. */
 export function itemKey(key: string): string {
-  if (key === '') throw fail('invalid', 'key: expected a text that is not empty')
+  if (key === '') throw fail('invalid', 'key: expected a non-empty string')
   if (key.length > MAX_PATH) throw fail('invalid', `key: expected at most ${MAX_PATH} characters, got ${key.length}`)
   return storable(key)
 }

@@ -45,7 +45,7 @@ export function itemKeys(value: JsonObject): string[] {
   return keys
 }
 
-/** What an item must have to pass the filter; members that compare with objects or lists narrow nothing. */
+/** The keys that an item must have to pass the filter. Members that compare with objects or lists narrow nothing. */
 export function itemConditions(filter: JsonObject): KeyCondition[] {
   const conditions: KeyCondition[] = []
   for (const [member, wanted] of Object.entries(filter)) {
@@ -77,7 +77,7 @@ function conditionsOf(operators: JsonObject): KeyCondition[] {
   return compared === null ? conditions : [...conditions, compared]
 }
 
-/** What may pass a comparison: numbers are compared with numbers, everything else as text. */
+/** The keys that may pass a comparison: numbers are compared with numbers, everything else as text. */
 function rangesOf(operator: string, operand: Scalar): KeyRange[] | null {
   const isAbove = operator === '$gt' || operator === '$gte'
   if (!isAbove && operator !== '$lt' && operator !== '$lte') return null

@@ -143,7 +143,7 @@ export const A2A_STATES = [
 ] as const
 export type A2aState = (typeof A2A_STATES)[number]
 
-/** Of version 1.0, whose clients send a number that is 0 as absent. */
+/** A member of version 1.0, whose clients leave out a number that is 0. */
 export interface ListParams {
   contextId?: string | null
   /** TASK_STATE_WORKING and the like. */

@@ -72,7 +72,7 @@ export interface EventsFilter {
   depth: number | null
 }
 
-/** What a request for events comes to: the answer of rpc.threads.filter. */
+/** A checked request for events: the answer of rpc.threads.filter. */
 export interface EventsAsked {
   filter: EventsFilter
   from: From

@@ -76,7 +76,7 @@ async function answers(client: MongoClient, url: string): Promise<void> {
   }
 }
 
-/** What the URL says comes first, but for what the promises rest on. */
+/** Options of the URL win, except over those that the promises rest on. */
 export function optionsFor(url: string): MongoClientOptions {
   const named = new Set(
     [...(url.split('?')[1] ?? '').matchAll(/(?:^|&)(\w+)=/g)].map(([, name]) => name!.toLowerCase()),
@@ -129,7 +129,7 @@ export const isOutage = (error: unknown): error is Error =>
       !(error instanceof MongoServerError && WRONG.has(Number(error.code)))
     : error instanceof Error && ('syscall' in error || ('code' in error && CLOSED.has(`${error.code}`)))
 
-/** Of a socket that is closed already: no system call is made any more (https://nodejs.org/api/errors.html). */
+/** Codes of a socket that is closed already: no system call is made any more (https://nodejs.org/api/errors.html). */
 const CLOSED = new Set(['EPIPE', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END', 'ERR_SOCKET_CLOSED'])
 
 export interface MongoOptions {

@@ -1,4 +1,4 @@
-/** What `weft doctor` says about a MongoDB server. */
+/** The lines of `weft doctor` about a MongoDB server. */
 import type { MongoClient } from 'mongodb'
 import { clientOf, hostsOf } from './connection.js'
 

@@ -1,4 +1,4 @@
-/** What driver-sockets.ts reaches of the driver, which has no types for it. */
+/** Parts of the driver that driver-sockets.ts uses, and that have no types. */
 declare module 'mongodb/lib/cmap/connection.js' {
   import type { Socket } from 'node:net'
 

@@ -11,7 +11,7 @@ import { chunks, type Find } from './find.js'
 import { findById } from './grouped-reads.js'
 import { insert, NOBODY, patch, remove } from './parts.js'
 
-/** What decides about a write to a stored item. */
+/** The members of a stored item that decide about a write to it. */
 const STORED = { projection: { updated_at: 1, expires_at: 1, _copied: 1 } }
 
 type Of<Name extends Step['step']> = Extract<Step, { step: Name }>

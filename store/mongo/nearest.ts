@@ -28,7 +28,7 @@ const MARK = 'mark'
 /** The stages of searches accept no other one. */
 const LOCAL = { readConcern: { level: 'local' } } as const
 /**
- * What servers without vector search answer, by version: CommandNotFound, CommandNotSupported, AtlasError (a tier without
+ * Answers of servers without vector search, by version: CommandNotFound, CommandNotSupported, AtlasError (a tier without
  * it), SearchNotEnabled, an unknown stage, `only allowed on MongoDB Atlas`. Some before 7.2.1 list no indexes, and refuse
  * to make one.
  */
@@ -147,7 +147,7 @@ export function nearestVectors(all: Collections): NonNullable<Store['nearest']> 
         namespace: labelsOfPath(path),
         key: exact(key),
         updated_at,
-        // Of the cosine the server makes a number from 0 to 1.
+        // The server turns the cosine into a number from 0 to 1.
         score: 2 * score - 1,
       }))
     },

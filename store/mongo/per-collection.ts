@@ -1,4 +1,4 @@
-/** What belongs to a collection, made at its first use. */
+/** A value for each collection, made at its first use. */
 import type { Collection } from 'mongodb'
 import type { Doc } from './documents.js'
 

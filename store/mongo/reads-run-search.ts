@@ -1,4 +1,4 @@
-/** What a search over runs (run-search.ts) asks: slices and counts of the indexes of runs, and the keys of threads. */
+/** Reads of a search over runs (run-search.ts): slices and counts of the indexes of runs, and the keys of threads. */
 import type { Filter } from 'mongodb'
 import type { RunEntry, RunPlace, RunSource, RunSources } from '../run-search.js'
 import type { Collections } from './collections.js'

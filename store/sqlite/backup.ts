@@ -51,7 +51,7 @@ export async function replaceDatabase({
   copy: string
   folder: string
   aside: string
-  /** As that of `copyDatabase`. */
+  /** The same option as that of `copyDatabase`. */
   onBytes?: (done: number, all: number) => void
 }): Promise<void> {
   const file = join(folder, 'weft.db')

@@ -16,7 +16,7 @@ export function columnName<T extends string>(name: T): T {
   return name
 }
 
-/** A condition that no more rows meet is followed instead of the order of a list. */
+/** If at most this many rows match, the search starts from the condition, not from the index of the sort order. */
 export const FEW = 2_000
 
 /** Rows of each condition that are counted first: the rows of a common condition are not counted beside a rare one. */

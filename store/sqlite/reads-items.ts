@@ -5,7 +5,7 @@ import type { ItemKey, ItemQuery, ItemRow } from '../rows/items.js'
 import type { Param, Row } from './database.js'
 import { type Ask, FEW, fewest, give, type Query, type Read } from './query.js'
 
-/** As FEW, when a walk over this many rows has not filled the page. */
+/** Takes the place of FEW when a walk over this many rows has not filled the page. */
 const MANY = 50_000
 const WALKED = 20_000
 

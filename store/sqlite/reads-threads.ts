@@ -47,7 +47,7 @@ export function threadReads(ask: Ask) {
     return some === most ? first : inOrder(query, most)
   }
 
-  /** Those of the next `size` threads in the order of the list that match, until the page is full. */
+  /** The matching ones among the next `size` threads in the order of the list, until the page is full. */
   function inOrder(query: ThreadQuery, size: number): ThreadRows {
     const slice = sliceOf(query, size)
     const { rows, cut } = page(query, slice)

@@ -131,7 +131,7 @@ export function openRunTable(): RunTable {
   const former = new TransientMap<number, FormerRun>()
   let lastSlot = 0
 
-  /** 0 means no slot. A slot is used again only after four thousand million others. */
+  /** 0 means no slot. Slot numbers repeat after 2³². */
   function nextSlot(): number {
     do lastSlot = (lastSlot % 0xfffffffe) + 1
     while (slots.has(lastSlot) || lent.has(lastSlot))

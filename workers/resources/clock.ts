@@ -1,7 +1,7 @@
 /**
  * The time of the cluster, which is the broker's. One resource worker writes when a run, a cron or an expiry is due and
- * another one compares: with a clock that is ten minutes off it would start delayed runs early, or late. So the difference
- * to the broker is taken off, as soon as it is more than a request can be wrong by.
+ * another one compares: with a clock that is ten minutes off it would start delayed runs early, or late. So the offset to the
+ * broker is subtracted once it exceeds the measuring error.
  */
 import { clockAhead } from '../../bus/clock.js'
 import type { Mux } from '../../bus/mux.js'

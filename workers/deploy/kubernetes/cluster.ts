@@ -24,7 +24,7 @@ export interface RemoveOptions {
 
 /** All methods throw a Fault; it is retryable when the cluster did not answer. */
 export interface Cluster {
-  /** Server-side apply: our fields become ours also where somebody has changed them; fields of others stay. */
+  /** Server-side apply with force: it overwrites other managers' values of our fields, and leaves their own fields. */
   apply(manifest: Manifest): Promise<void>
   get<T extends KubernetesObject>(kind: Kind, namespace: string, name: string): Promise<T | null>
   /** A kind that the cluster does not know has no objects. */

@@ -92,7 +92,7 @@ class FrameLanes:
         if slot in self.paused:
             self.paused.discard(slot)
             if (lane := self.lanes.get(slot)) is not None:
-                # It has not saved up the time in which it was paused.
+                # A paused lane gains no credit.
                 lane.due = max(lane.due, self.now + lane.frames[0].size())
                 self.enqueue(slot, lane)
 

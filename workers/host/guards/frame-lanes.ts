@@ -112,7 +112,7 @@ export function openFrameLanes(stream: Duplex): FrameLanes {
     resume(slot) {
       if (!paused.delete(slot)) return
       const lane = lanes.get(slot)
-      // It has not saved up the time in which it was paused.
+      // A paused lane gains no credit.
       if (lane !== undefined) lane.due = Math.max(lane.due, now + sizeOf(lane.frames[0]!))
       next()
       look()

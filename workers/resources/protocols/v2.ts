@@ -289,7 +289,7 @@ function pendingOf({ interrupts, active, queue }: ThreadRow): string[] {
 function assistantOf(thread: ThreadRow): string {
   const { assistant_id, graph_id } = thread.left_by ?? graphIds(thread)
   const id = assistant_id ?? graph_id
-  if (id === undefined) throw new CommandRefused('no_such_run', 'No run has been on this thread')
+  if (id === undefined) throw new CommandRefused('no_such_run', 'This thread has no runs')
   return id
 }
 
@@ -335,10 +335,7 @@ async function getTree(deps: Deps, { run_id }: v2.GetTree, context: Context): Pr
   const last = thread === null ? undefined : await newestRun(deps, thread)
   const [run] = run_id ? await deps.store.runs.summary([run_id.toLowerCase()]) : [last]
   if (thread === null || run === undefined || run.thread_id !== thread.thread_id)
-    throw new CommandRefused(
-      'no_such_run',
-      run_id ? `No run ${run_id} on this thread` : 'No run has been on this thread',
-    )
+    throw new CommandRefused('no_such_run', run_id ? `No run ${run_id} on this thread` : 'This thread has no runs')
   const waits = run.run_id === last?.run_id && run.status === 'success' && thread.settled === 'interrupted'
   const status = !isTerminal(run.status)
     ? run.status === 'running'

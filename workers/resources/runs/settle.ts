@@ -51,20 +51,20 @@ interface Outcome {
 
 /** The body of rpc.runs.finish: what the host sent, unread by the supervisor. Throws bad_request and invalid. */
 export async function finish(deps: Deps, lease: Lease, bytes: Uint8Array): Promise<Reply> {
-  const { head, rest: parts } = unpackAs(bytes, validateFinishHead)
+  const { head: sent, rest: parts } = unpackAs(bytes, validateFinishHead)
   const cut = cutter(parts)
   const part = (size: number) => (size > 0 ? cut(size) : null)
-  const values = part(head.values_size)
-  const rest = part(head.rest_size)
-  const save = part(head.save_size) ?? undefined
-  const output = part(head.output_size ?? 0)
-  const { status, error, last_event_id, next, interrupts, interrupts_only = false } = head
+  const values = part(sent.values_size)
+  const rest = part(sent.rest_size)
+  const save = part(sent.save_size) ?? undefined
+  const output = part(sent.output_size ?? 0)
+  const { status, error, last_event_id, next, interrupts, interrupts_only = false, head } = sent
   return settle(deps, lease, {
     status,
     error,
     last_event_id,
     save,
-    state: { head: head.head, next, interrupts, interrupts_only, values, rest, output },
+    state: { head, next, interrupts, interrupts_only, values, rest, output },
   })
 }
 
