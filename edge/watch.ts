@@ -24,7 +24,7 @@ export interface Watch {
   remove(one: WatchEntry): void
   /** Looks this one up now. */
   ask(one: WatchEntry): void
-  /** As `ask`; resolves when that was answered, or failed. */
+  /** Like `ask`; resolves when that was answered or has failed. */
   look(one: WatchEntry): Promise<void>
   close(): void
 }

@@ -97,7 +97,7 @@ export const RUN = [
   'key_id',
 ] as const satisfies (keyof RunSummary)[]
 
-/** What a search compares before it reads a run. */
+/** The columns that a search compares before it reads a run. */
 export const RUN_ENTRY = [
   'app',
   'run_id',

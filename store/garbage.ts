@@ -16,7 +16,7 @@ const LARGE = 16 * 1024 * 1024
 const BUSY_LARGE = 4 * LARGE
 /** Share of the time in which the event loop of an idle thread works. */
 const IDLE = 0.05
-/** Of one that a collection of its heap does not disturb. */
+/** The same share of a thread that a collection of its heap does not disturb. */
 const QUIET = 0.25
 /** Looks until what a collection has left is collected again. */
 const SOON = 2
@@ -25,7 +25,7 @@ const SELDOM = 12
 /** Looks at this thread every 5 s, until the returned function is called. */
 export function collectLargeGarbage(look_ms = LOOK_MS): () => void {
   let collect: (() => void) | null = null
-  /** What the last collection left: it is in use. */
+  /** The memory that the last collection left: it is in use. */
   let kept = 0
   let keptHeap = 0
   let looks = 0

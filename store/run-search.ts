@@ -17,7 +17,7 @@ const MOST_RUNS_OF_THREADS = 10_000
 const AT_ONCE = 100
 const PAGE_BYTES = 8 * 1024 * 1024
 
-/** What a search compares before it reads a run. */
+/** The columns that a search compares before it reads a run. */
 export type RunEntry = Pick<
   RunSummary,
   'app' | 'run_id' | 'thread_id' | 'assistant_id' | 'graph_id' | 'status' | 'created_at' | 'temporary' | 'key_id'
@@ -39,14 +39,14 @@ export interface RunPlace {
   after?: RunCursor | undefined
 }
 
-/** What an adapter gives. */
+/** The reads that an adapter provides. */
 export interface RunSources {
   slice(source: RunSource, place: RunPlace, size: number): Promise<RunEntry[]>
   /** Counts up to `most`; without it all. */
   count(source: RunSource, place: RunPlace, most?: number): Promise<number>
   /** Ids of threads that are not temporary and have the key, or `*`. */
   threadsWith(app: string, key: string, most: number): Promise<string[]>
-  /** Those of the threads that have all keys, or `*`. */
+  /** The ids of the threads that have all keys, or `*`. */
   haveKeys(thread_ids: readonly string[], keys: readonly string[]): Promise<string[]>
   summary(run_ids: readonly string[]): Promise<RunSummary[]>
 }
@@ -138,7 +138,7 @@ async function ofThreads(sources: RunSources, query: RunSearchQuery): Promise<So
   return null
 }
 
-/** Those of the next `size` runs of a condition that match, until the page is full. */
+/** The matching ones among the next `size` runs of a condition, until the page is full. */
 async function pageOf(sources: RunSources, query: RunSearchQuery, of: Sources, size: number): Promise<RunPage> {
   const slice = await sliceOf(sources, of, placeOf(query), size)
   const found = await matching(sources, query, slice)

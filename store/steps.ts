@@ -96,7 +96,7 @@ export type Step =
    */
   | { step: 'items.put'; row: ItemRow; vectors?: Uint8Array; searchable?: string }
   /**
-   * As `items.put`, but fails when an item is stored that has not expired and was not last written at `replaces`; null:
+   * Like `items.put`, but fails when an item is stored that has not expired and was not last written at `replaces`; null:
    * when any is.
    */
   | { step: 'items.replace'; row: ItemRow; vectors?: Uint8Array; searchable?: string; replaces: number | null }

@@ -41,7 +41,7 @@ export function askPool(caller: Caller, pool: Pool): Ask {
 
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/
 
-/** What a head of an answer cannot hold would end it, and the rest would be another answer. */
+/** A value that the head of an answer cannot hold would end the head: the rest would be another answer. */
 const isWritable = ({ status, headers = {} }: { status: number; headers?: { [name: string]: string } }): boolean =>
   Number.isInteger(status) &&
   status >= 200 &&
@@ -54,7 +54,7 @@ export function readAnswer(bytes: Uint8Array): { answer: CheckAnswer; body: Uint
     const { head: answer, rest: body } = unpackAs(bytes, validateCheckAnswer)
     if (!('refused' in answer) || isWritable(answer.refused)) return { answer, body }
   } catch {
-    // As an answer of another shape.
+    // It counts as an answer of another shape.
   }
   throw fail('internal', 'The authentication of the application gave an answer that cannot be read')
 }

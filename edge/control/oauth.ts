@@ -54,7 +54,7 @@ const prefixOf = ({ config }: Edge): string => (config.public_url.startsWith('ht
 const CALL_MS = 60_000
 const AGAIN = 'The server could not finish this. Start over.'
 
-/** Those of OAuth flows, by their names without the prefix. */
+/** The cookies of OAuth flows, by their names without the prefix. */
 function cookiesOf(header: string, prefix: string): { [name: string]: string } {
   const found: { [name: string]: string } = {}
   for (const [, before, name, value] of header.matchAll(COOKIES)) if (before === prefix) found[name!] = value!

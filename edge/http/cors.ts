@@ -41,7 +41,7 @@ export function openCors(list: string, { wildcards = true, config }: CorsOptions
     (config?.allow_credentials ?? config == null) ? ['Access-Control-Allow-Credentials', 'true'] : NONE
   const wildcard = ['Access-Control-Allow-Origin', '*', ...exposed]
   const { allow_headers: headers, max_age = MAX_AGE_SECS } = config ?? {}
-  // What is no list of names would end the header.
+  // A name that is none could end the header.
   const methods = config?.allow_methods?.filter(name => name === '*' || HEADER_LIST.test(name))
   const fixed = headers === undefined || headers.includes('*') ? null : namesOf(SIMPLE_HEADERS, headers)
   return {

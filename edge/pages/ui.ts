@@ -80,7 +80,7 @@ function bundleIn(bytes: Uint8Array): Bundle {
       return { graph_id: data.graph_id, global: data.global, files }
     }
   } catch {
-    // As a head of another shape.
+    // It counts as a head of another shape.
   }
   throw fail('internal', 'The bundle of the user interface cannot be read')
 }

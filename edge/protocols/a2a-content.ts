@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../schemas/json.js'
 import type { A2aPart } from '../../schemas/protocols/a2a.js'
 import type { FilePart, Part } from './a2a-wire.js'
 
-/** What the client sent, whichever version it speaks; null: a part without a content. */
+/** The part in one form for both versions; null: it has no content. */
 export function readPart(part: A2aPart): Part | null {
   if (part.text !== undefined) return { text: part.text }
   if (part.data !== undefined) return { data: part.data }

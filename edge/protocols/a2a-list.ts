@@ -24,7 +24,7 @@ export interface TaskPage {
   /** '': this is the last page. */
   nextPageToken: string
   pageSize: number
-  /** Of this page and those before it, and one if there are more. */
+  /** The tasks of this page and those before it, and one if there are more. */
   totalSize: number
 }
 
@@ -83,7 +83,7 @@ const runsOf = (agent: Agent, thread_id: string): Promise<Run[]> =>
     throw error
   })
 
-/** Of the agent, by their latest runs. */
+/** The tasks of the agent among the runs, each by its latest run. */
 function tasksOf(agent: Agent, runs: readonly Run[]): TaskRuns[] {
   const tasks = new Map<string, TaskRuns>()
   for (const run of runs) {

@@ -13,7 +13,7 @@ export interface Sent {
   run: Run
 }
 
-/** What the answers for `message` show of the task. */
+/** The most messages of a task that an answer shows. */
 export const MOST_MESSAGES = 10
 
 export function shownBy(

@@ -113,7 +113,7 @@ function failureOf(result: Json): Part[] {
   return isObject(failure) ? [{ text: `${failure.error}: ${failure.message}` }] : []
 }
 
-/** What the graph asks for at its interrupts, or the nodes that it stopped before. */
+/** The questions of the graph at its interrupts, or the nodes before which it stopped. */
 function questionsOf({ tasks, next }: ThreadState): Part[] {
   // A task that was answered keeps its interrupt until the others of its step are answered, too.
   const interrupts = tasks.flatMap(({ result, interrupts }) => (result == null ? interrupts : []))

@@ -76,7 +76,7 @@ export function dataOf(frame: Uint8Array): Uint8Array {
 
 const ROOT: EventTag = { channel: 'lifecycle', namespace: [], last: true }
 
-/** As the host names them. The error of a failed run is in its row, and in the events that are no longer stored. */
+/** The names that hosts use. The error of a failed run is in its row, and in the events that are no longer stored. */
 const ENDS: { readonly [status: string]: object } = {
   success: { event: 'completed' },
   error: { event: 'failed', error: 'The run failed' },

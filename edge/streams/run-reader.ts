@@ -407,7 +407,7 @@ export class RunReader implements Listener, WatchEntry {
   }
 }
 
-/** What the first replay of a join found. */
+/** The result of the first replay of a join. */
 export interface Probe {
   outcome: Outcome
   /** At least one batch came. */

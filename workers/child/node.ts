@@ -9,7 +9,7 @@ import { asUser, type HostUser } from './process.js'
 export interface HostNode {
   /** Path of the program. */
   path: string
-  /** As `v24.11.1`. */
+  /** Its version, such as `v24.11.1`. */
   version: string
   /** The version of its interface for native modules. */
   modules: string

@@ -10,7 +10,7 @@ const ANSI = /\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])/
  * on an unfinished last line.
  */
 export function lines(stream: NodeJS.ReadableStream, redactor: Redactor, onLine: (text: string) => void): () => void {
-  /** Of a line that continues: a secret that begins before the cut must be complete to be found. */
+  /** Characters that are kept of a line that continues: a secret that begins before the cut is found only whole. */
   const enough = 2 * MAX_LINE + redactor.longest
   let rest = ''
   /** The current line was cut and passed on already. */

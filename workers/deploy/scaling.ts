@@ -34,7 +34,7 @@ export interface Scale {
 
 /** `present`: replicas that run already; they count as wanted at `since`. */
 export function openScale({ runs_each, down_ms }: ScaleRules, range: Range, present: number, since: number): Scale {
-  /** What was wanted at which time: numbers decrease and times increase, so the first one is the greatest. */
+  /** The wanted numbers and their times. Numbers decrease and times increase, so the first number is the greatest. */
   const wanted = [{ n: present, at: since }]
   return {
     observe(runs, now) {

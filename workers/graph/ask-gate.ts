@@ -11,7 +11,7 @@ import type { GraphHost } from './host-process.js'
 const CONCURRENCY = 32
 /** The rate is applied in steps of this length. */
 const STEP_MS = 100
-/** What a question takes beside its body. */
+/** Memory of a question beside its body. */
 const QUESTION_BYTES = 4 * 1024
 
 export interface AskLimits {
@@ -21,7 +21,7 @@ export interface AskLimits {
   bytes: number
 }
 
-/** What the gate needs of a host. */
+/** The members of a host that the gate needs. */
 export type AskingHost = Pick<GraphHost, 'pause' | 'resume' | 'drained'>
 
 export interface AskGate {

@@ -39,7 +39,7 @@ function readCall(bytes: Uint8Array): { head: EncryptCall | ContextCall; rest: U
     const { head, rest } = unpack<EncryptCall | ContextCall>(bytes)
     if (head.verb === 'encrypt' || head.verb === 'encryption_context') return { head, rest }
   } catch {
-    // As a call of another kind.
+    // It counts as a call of another kind.
   }
   throw fail('bad_request', 'The call is no question to encryption handlers')
 }

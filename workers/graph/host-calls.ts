@@ -18,7 +18,7 @@ export interface HostCalls {
   /** Passes a call to graph code, and its answer back. `host` is null when none is ready. */
   call(host: GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }>
   /**
-   * As `call`, to a host that `pick` returns. Another host is asked when the code of another slot blocks this one; throws
+   * Like `call`, to a host that `pick` returns. Another host is asked when the code of another slot blocks this one; throws
    * unavailable without a ready host.
    */
   callAny(pick: PickForCall, body: Uint8Array): Promise<{ body: Uint8Array }>

@@ -1,4 +1,4 @@
-/** What a host sends of its runs without a question: their events, and the errors of graph code. */
+/** The frames of runs that are no questions: their events, and the errors of graph code. */
 import type { Log } from '../../bus/log.js'
 import { validateRunFailure } from '../../schemas/host.js'
 import { attemptOf } from '../../schemas/subjects.js'

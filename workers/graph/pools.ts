@@ -13,7 +13,7 @@ export interface PoolsOptions extends Omit<PoolOptions, 'program'> {
 export interface HostPools extends HostPool {
   /** The language of a graph; that of the first pool for a graph that no host has reported. */
   languageOf(graph_id: string): Language
-  /** As far as hosts have reported them. */
+  /** The versions of LangGraph that hosts have reported so far. */
   libraries(): Libraries
 }
 

@@ -112,7 +112,7 @@ export async function withoutSourceMaps<T>(load: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What the compiler is given for the graphs of TypeScript files: one program for each tsconfig.json. */
+/** The programs of the compiler for the graphs of TypeScript files: one for each tsconfig.json. */
 export function extractionsOf(folder: string, graphs: readonly GraphConfig[]): Extraction[] {
   const typed = graphs.flatMap(({ graph_id, file, name }) =>
     file !== null && TYPESCRIPT.test(file) ? [{ graph_id, file, name }] : [],

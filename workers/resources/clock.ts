@@ -9,7 +9,7 @@ import type { Mux } from '../../bus/mux.js'
 /** A smaller difference may be that of the network. */
 export const MAX_OFF_MS = 2_000
 
-/** Of the machine: workers in one process share it. */
+/** The offset of the machine: workers in one process share it. */
 let off = 0
 
 export const clock = {

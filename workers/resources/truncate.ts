@@ -22,7 +22,7 @@ export async function truncate({ store, config, link }: Deps, given: Truncate): 
   link.log.warn({ what }, 'the store was emptied')
 }
 
-/** Of the graphs that graph workers have announced. */
+/** The system assistants of the graphs that graph workers have announced. */
 async function systemAssistants(store: Deps['store']): Promise<{ app: string; assistant_id: string }[]> {
   const found: { app: string; assistant_id: string }[] = []
   for await (const { app, body } of each(store, { kind: 'graph', sort: 'id', order: 'asc' }))

@@ -1,5 +1,5 @@
 /**
- * What the engine is asked to create for one replica (API: control-plane 11.3): its containers, networks and volumes. All
+ * The objects that the engine creates for one replica (API: control-plane 11.3): its containers, networks and volumes. All
  * names derive from the slug, the revision's number and the generation, so that a repeated creation meets itself. Labels
  * say whose each of them is; they carry no secret. Pure.
  */
@@ -34,7 +34,7 @@ export interface ReplicaPlan extends ImageRevision {
   epoch: number | 'active'
   /** Digest or id of the image. */
   image: string
-  /** Of the main container, with secrets. */
+  /** The environment of the main container, with secrets. */
   env: { [name: string]: string }
   size: ImageSize
   spec: ResourceSpec | null

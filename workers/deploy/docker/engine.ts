@@ -75,7 +75,7 @@ export function listContainers(engine: Docker, labels: { [name: string]: string 
   return engine.listContainers({ all: true, filters: JSON.stringify({ label: wanted }) })
 }
 
-/** What a retry does not change. */
+/** Messages of errors that a retry does not change. */
 const FINAL = /not found|unknown|unauthorized|denied|forbidden|no matching manifest|invalid reference|authentication/i
 
 /**

@@ -46,7 +46,7 @@ export function openCgroups(given: string, data: string): Cgroups | { reason: st
       code === 'EBUSY' ? `${base} holds processes itself; WEFT_CGROUP names a delegated group without any` : ''
     return { reason: hint || message }
   }
-  // Those of an earlier process; one that still has processes stays.
+  // Removes the groups of an earlier process. A group that still has processes stays.
   for (const { name } of readdirSync(folder, { withFileTypes: true }).filter(one => one.isDirectory()))
     remove(join(folder, name))
 

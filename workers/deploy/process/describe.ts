@@ -12,9 +12,9 @@ export interface Description {
   /** Its absolute folder, in which `build_command` runs. */
   folder: string
   graphs: string[]
-  /** Of its graphs. */
+  /** The languages of its graphs. */
   languages: Language[]
-  /** What it says about its Python; null when no part of it is Python. */
+  /** Its settings for Python; null when no part of it is Python. */
   python: PythonNeeds | null
 }
 

@@ -27,7 +27,7 @@ interface ReplicasOptions {
   /** Environment of the replica itself: the variables that a program needs to start. */
   env: { [name: string]: string }
   log: Log
-  /** Of its output. */
+  /** Redacts its output. */
   redactor: Redactor
   /** Receives its output. */
   say: Say

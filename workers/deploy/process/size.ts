@@ -12,7 +12,7 @@ export interface Size {
   hosts: number
   /** JavaScript heap of each host, or its memory with Python, in megabytes. */
   memory_mb: number
-  /** Of a whole replica, where cgroups can be made. */
+  /** The limits of a whole replica, where cgroups can be made. */
   limits: Limits
   /** The number of replicas follows the length of the work queue. */
   isScaled: boolean

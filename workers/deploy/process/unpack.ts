@@ -11,7 +11,7 @@ import { Parser, type ReadEntry } from 'tar'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 
 interface Limits {
-  /** Of the archive without its compression. */
+  /** The size of the archive without its compression. */
   bytes: number
   entries: number
 }
@@ -77,7 +77,7 @@ function openWriter(tree: string, limits: Limits) {
     } catch (error) {
       failure ??= error as Error
     }
-    // What is refused passes, too: the parser waits for the end of each entry.
+    // A refused entry is read, too: the parser waits for the end of each entry.
     entry.resume()
   })
 
@@ -88,7 +88,7 @@ function openWriter(tree: string, limits: Limits) {
     const parts = partsOf(entry.path)
     if (entry.type !== 'Directory' && !FILES.has(entry.type))
       throw refused(entry.path, 'is neither a file nor a folder; links are not taken')
-    // As for a repository: the application does not consist of it.
+    // The history of a repository is no part of the application.
     if (parts.includes('.git') || parts.length === 0) return
     const path = join(tree, ...parts)
     atPath(entry.path, () => {

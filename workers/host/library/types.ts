@@ -1,4 +1,4 @@
-/** What the host uses of the LangGraph library and of compiled graphs. */
+/** The parts of the LangGraph library and of compiled graphs that the host uses. */
 import type { JsonObject } from '../../../schemas/json.js'
 
 export type Library = typeof import('@langchain/langgraph')
@@ -46,7 +46,7 @@ export interface Snapshot {
   }[]
 }
 
-/** What a factory is called for; its context is there when a run executes. */
+/** The purpose of a call of a factory. It has a context when a run executes. */
 export interface FactoryRuntime {
   accessContext: 'threads.create_run' | 'threads.update' | 'threads.read' | 'assistants.read'
   executionRuntime: { context: unknown } | null

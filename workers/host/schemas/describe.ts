@@ -74,7 +74,7 @@ export async function subgraphs(
   return JSON.stringify(Object.fromEntries(found))
 }
 
-/** What zod and StateSchema say; null: nothing. */
+/** The schema from zod or StateSchema; null: there is none. */
 function runtimeSchemas(graph: Described, tools: SchemaTools | null): TypeSchemas {
   const derive = (read: ((graph: unknown) => Schema | undefined) | undefined): Schema => {
     try {

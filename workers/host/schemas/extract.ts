@@ -15,7 +15,7 @@ export interface TypedGraph {
   graph_id: string
   /** Absolute. */
   file: string
-  /** Of the export. */
+  /** The name of the export. */
   name: string
 }
 
@@ -28,7 +28,7 @@ export interface Extraction {
 }
 
 const PARTS = ['state', 'input', 'output', 'config'] as const
-/** What the types of a graph say; null: nothing. */
+/** The schemas from the types of a graph; null: there are none. */
 export type TypeSchemas = { [part in (typeof PARTS)[number]]: JsonObject | null }
 
 const MARK = 'WeftMessages'

@@ -1,5 +1,5 @@
 /**
- * What the types of an application said, on disk: reading them takes seconds, and most starts find the same files. A stored
+ * The schemas from the types of an application, on disk: reading them takes seconds, and most starts find the same files. A stored
  * answer is valid while every file that the compiler has read is unchanged. One file for each application.
  */
 import { createHash, randomUUID } from 'node:crypto'

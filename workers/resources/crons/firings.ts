@@ -12,7 +12,7 @@ export async function firingsOf(store: Store, row: RecordRow): Promise<CronFirin
   const made = firings.map(firing => ({ ...firing, ...idsOf(row, firing.slot) }))
   const runs = await store.runs.summary(made.filter(({ error }) => error === null).map(({ run_id }) => run_id))
   const statuses = new Map(
-    // As for other reads of runs: one without a thread exists until it ends.
+    // Like other reads of runs: a run without a thread exists until it ends.
     runs
       .filter(({ status, temporary }) => status !== 'accepting' && !(temporary && isTerminal(status)))
       .map(({ run_id, status }) => [run_id, status as RunStatus]),

@@ -63,7 +63,7 @@ const answer = (deployments: { deployment_id: string; revision_id: string }[]): 
 })
 const NOTHING = answer([])
 
-/** What a deleted branch points to. */
+/** The commit that a deleted branch points to. */
 const NO_COMMIT = /^0+$/
 
 async function build(deps: Deps, { ref, commit, urls }: Push): Promise<Reply> {

@@ -44,7 +44,7 @@ interface Serving {
   image_uri: string | null
   secrets: string
   graphs: Graph[]
-  /** Of the task that deployed it. */
+  /** The epoch of the task that deployed it. */
   epoch?: number
 }
 
@@ -59,7 +59,7 @@ export interface DeploymentBody {
   seq: number
   /** Null: no source was uploaded yet. */
   latest: string | null
-  /** Of the latest revision, as are the id and names of its secrets and its references. */
+  /** The config of the latest revision. The id and names of secrets, and references, are its own, too. */
   source_revision_config: SourceRevisionConfig
   secrets: string
   secret_names: string[]

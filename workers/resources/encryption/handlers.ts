@@ -45,7 +45,7 @@ const SILENCE_MS = 2_000
 /** Bytes of one question, unless a single value is larger. */
 const AT_ONCE = 4 * 1024 * 1024
 
-/** Those of the revision that serves now; null: the application has none. */
+/** The handlers of the revision that serves now; null: the application has none. */
 export async function handlersOf({ apps, encryption }: HandlerDeps, app: string): Promise<AppHandlers | null> {
   const all = await encryption.of(app)
   if (all.length === 0) return null

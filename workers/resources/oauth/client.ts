@@ -181,7 +181,7 @@ async function normalized(response: Response, { provider_type }: ProviderBody): 
   return Response.json(rest, { status })
 }
 
-/** Of JSON or of a form, without the empty ones; null: neither. */
+/** The members of JSON or of a form, without empty ones; null: the text is neither. */
 function membersOf(text: string, type: string): { [name: string]: unknown } | null {
   const isForm = /form-urlencoded|text\/plain/.test(type) && !text.trimStart().startsWith('{')
   let read: unknown

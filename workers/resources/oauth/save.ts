@@ -12,7 +12,7 @@ import { audit, ownerKey, parse, type Row, type Subject, subjectKey, TOKEN, type
 
 interface Grant extends Subject {
   provider_id: string
-  /** As requested: what a provider that names no scopes has granted. */
+  /** The requested scopes: a provider that names none has granted them. */
   scopes: string[]
   is_default: boolean
   metadata?: JsonObject
@@ -67,7 +67,7 @@ export async function saveGrant(
 export const dueAt = ({ refresh_token, expires_at }: Pick<TokenBody, 'refresh_token' | 'expires_at'>): number | null =>
   refresh_token === null ? expires_at : null
 
-/** Of two grants at the same time, the later one stays. */
+/** When two grants come at the same time, the later one stays. */
 async function replaceDefaults(deps: Deps, provider: Row<ProviderBody>, { row, body }: Row<TokenBody>): Promise<void> {
   const scopes = new Set(body.scopes)
   const isEarlier = (other: RecordRow) =>

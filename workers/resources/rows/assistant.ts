@@ -39,7 +39,7 @@ export async function findAssistant(store: Store, access: Access, given: string)
   return row !== null && sees(access, row.metadata) ? row : null
 }
 
-/** As `findAssistant`, for runs and crons: they may use every system assistant (API: assistants-crons-store 6.4). */
+/** Like `findAssistant`, for runs and crons: they may use every system assistant (API: assistants-crons-store 6.4). */
 export async function findRunnable(store: Store, access: Access, given: string): Promise<AssistantRow | null> {
   const row = await findAny(store, access.app, given)
   return row !== null && (sees(access, row.metadata) || isSystem(row)) ? row : null

@@ -1,4 +1,4 @@
-/** What a claim writes, and what its holder gets: the same for a claim from the work queue and one with the create. */
+/** The writes of a claim and the answer to its holder, for claims from the work queue and for those with the create. */
 import { v4 } from 'uuid'
 import type { ClaimedLease } from '../../../schemas/calls.js'
 import { PER_CLAIM } from '../../../schemas/checkpoints.js'

@@ -25,7 +25,7 @@ const WELCOME_MS = 200
 /** Workers of a pool whose answers come later than this are asked again the next time. */
 const ANSWER_MS = 500
 
-/** Of one pool: code of an application may offer slots of any number of them. */
+/** Limit of workers of one pool: code of an application may offer slots of any number of them. */
 const MAX_WORKERS = 1_000
 
 interface Offered extends SlotOffer {

@@ -1,5 +1,5 @@
 /**
- * What is kept of the deliveries of a webhook: the latest attempts, beside the run, removed with it. Neither the body of
+ * The log of the deliveries of a webhook: the latest attempts, beside the run and removed with it. Neither the body of
  * an answer (the address may be of a host that the reader of the run cannot reach) nor a path or a query of the address
  * (they may hold a token) is kept.
  */

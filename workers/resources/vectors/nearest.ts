@@ -26,7 +26,7 @@ export interface Nearest {
   has(app: string): boolean
   /** An item was written by this worker. */
   note(app: string): void
-  /** As Rankings.search, for an application that is open; at most the 10,000 nearest vectors. */
+  /** Like Rankings.search, for an application that is open; at most the 10,000 nearest vectors. */
   search(app: string, query: Float32Array, namespace: readonly string[]): AsyncGenerator<Scored>
   close(): void
 }

@@ -193,7 +193,7 @@ class Ranking {
       const changed = page.filter(({ ref }) => byId.get(idOf(ref))?.updated_at !== ref[2]).map(({ ref }) => ref)
       if (changed.length > 0) {
         await this.read(changed.map(keyOf))
-        // What was read may rank before what was not yielded yet.
+        // A vector that was read may rank before one that was not yielded yet.
         if (changed.some(ref => byId.has(idOf(ref))) && restarts++ < RESTARTS) {
           from = 0
           continue
@@ -206,7 +206,7 @@ class Ranking {
         yield { row, score }
       }
       if (ranked.length < count) return
-      // Those that were removed are missing in the next ranking.
+      // Removed vectors are missing in the next ranking.
       from += count - changed.length
       count *= 2
     }
