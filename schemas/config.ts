@@ -100,13 +100,9 @@ export const SETTINGS = {
   host_sandbox: setting(
     'WEFT_HOST_SANDBOX',
     '',
-    '`bubblewrap` runs graph hosts and app hosts in a sandbox without the files of this machine; it must be installed.',
+    '`bubblewrap` runs graph hosts and app hosts in a sandbox without the files of this machine; it must be installed. With `WEFT_HOST_NETWORK=false` such hosts reach their own server only.',
   ),
-  host_network: setting(
-    'WEFT_HOST_NETWORK',
-    true,
-    'Whether hosts in a sandbox may open connections; they reach their own server without it.',
-  ),
+  host_network: companion('WEFT_HOST_NETWORK', true, 'Whether hosts in a sandbox may open connections.'),
   host_threads: internal(
     'WEFT_HOST_THREADS',
     256,

@@ -20,6 +20,7 @@ const SECTIONS: readonly (readonly [title: string, rows: { readonly [name in key
       hosts: 'graphs',
       host_node: 'edge, graphs, deployer',
       host_user: 'graphs, deployer',
+      host_sandbox: 'edge, graphs',
       python: 'graphs',
       fetch_uv: 'edge, graphs, deployer',
       host_memory_mb: 'graphs',
