@@ -1,5 +1,5 @@
 /**
- * One connection per role. Half-open sockets are detected within 20 s (reliability 2.3); a server older than 2.12 is
+ * One connection per role. Half-open sockets are detected within 20 s; a server older than 2.12 is
  * refused, because it would silently drop the persist mode of the stored stream.
  *
  * `subscribe` is the only way to receive messages: the client calls a subscription's callback inside its parser, and an

@@ -1,5 +1,5 @@
 /**
- * From bytes of a client to a checked value, in the order of reliability 2.6: UTF-8, depth and key count in one linear scan,
+ * From bytes of a client to a checked value, in this order: UTF-8, depth and key count in one linear scan,
  * JSON, then the type. Every refusal is one sentence that names the path and what was expected. Nothing else parses what a
  * client sent (scripts/checks/client-json.ts).
  */

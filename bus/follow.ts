@@ -191,7 +191,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
   }
 
   /**
-   * The wildcard covers all blocks and attempts (reliability 2.4.1). When a search left out an event, all are read from
+   * The wildcard covers all blocks and attempts (decision 063). When a search left out an event, all are read from
    * the oldest of the block on: it had found an old copy, which was stored after its repetition.
    */
   async function replayStored(run: RunId, { after, again = false }: From, onBatch: OnBatch): Promise<Replayed> {

@@ -143,7 +143,7 @@ export function respond(request: Msg, kept: readonly Kept[] | null): void {
 const ownBytes = (bytes: Uint8Array): Uint8Array =>
   bytes.length * 2 < bytes.buffer.byteLength ? new Uint8Array(bytes) : bytes
 
-/** The headers of a message of events (design 2.6). */
+/** The headers of a message of events (decision 006). */
 export function headersOf({ first, count, attempt, part, v2 }: Kept) {
   const head = headers()
   head.set('first', `${first}`)

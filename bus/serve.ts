@@ -51,7 +51,7 @@ export const jsonHandler = <T>(json: (value: unknown) => IValidation<T>, handle:
 /** Handles the bytes of the body unchanged. */
 export const bytesHandler = (handle: Handle<Uint8Array>): Handler => ({ handle }) as unknown as Handler
 
-/** Handles a validated JSON body; the answer to an invalid one lists its fields (API: control-plane 2.2). */
+/** Handles a validated JSON body; the answer to an invalid one lists its fields (docs/spec/control-plane.md#error-bodies). */
 export const fieldsHandler = <T>(json: (value: unknown) => IValidation<T>, handle: Handle<T>): Handler =>
   bytesHandler((bytes, context) => handle(decodeFields(bytes, json), context))
 

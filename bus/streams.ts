@@ -1,5 +1,5 @@
 /**
- * The two streams and the consumers, with the settings of reliability 2.3. The settings are read back after each change:
+ * The two streams and the consumers. The settings are read back after each change:
  * an old server drops unknown fields silently.
  */
 import { isDeepStrictEqual } from 'node:util'

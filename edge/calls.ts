@@ -63,10 +63,10 @@ function unknownRun({ run: { run_id, mode }, params, idempotency_key }: CreateHe
 /** Answers the request with the answer of a worker. */
 export function forward(exchange: Exchange, { head, body }: Answer, extra?: { [name: string]: string }) {
   const { status, headers } = head
-  // An error with a body is a list of fields (API: control-plane 2.2).
+  // An error with a body is a list of fields (docs/spec/control-plane.md#error-bodies).
   if (status >= 400 && body.length > 0) return exchange.reply(status, body, headers)
   if (status >= 400) return exchange.error(status, head.detail ?? ERRORS.internal.sentence, headers)
   const both = headers === undefined ? extra : extra === undefined ? headers : { ...headers, ...extra }
-  // A 200 without a body breaks the SDKs: an answer without one is 202 or 204 (API: threads-and-runs 2).
+  // A 200 without a body breaks the SDKs: an answer without one is 202 or 204 (docs/spec/http.md#errors).
   exchange.reply(status, body.length === 0 ? null : body, both)
 }

@@ -131,6 +131,6 @@ export async function reportDisconnect(edge: Edge, run: RunView, joined: boolean
   }
 }
 
-/** Path of a run, as the SDKs cut ids out of it: nothing behind the run id (API: threads-and-runs 9). */
+/** Path of a run, as the SDKs cut ids out of it: nothing behind the run id (docs/spec/runs.md#routes). */
 export const runPath = ({ run_id, thread_id, stateless }: RunView): string =>
   stateless ? `/runs/${run_id}` : `/threads/${thread_id}/runs/${run_id}`

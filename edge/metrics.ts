@@ -1,5 +1,5 @@
 /**
- * `/metrics`: the figures of this edge, of all workers, and of the queues (API: assistants-crons-store 5). Workers are
+ * `/metrics`: the figures of this edge, of all workers, and of the queues (docs/spec/http.md#system). Workers are
  * asked when somebody scrapes, at most once in 5 s.
  */
 import { openProcessFigures, sample } from '../bus/figures.js'

@@ -65,7 +65,7 @@ export interface Row {
 
 /** Paths of the control plane: its calls need a key and take JSON only, and it is closed to pages of other origins. */
 export const CONTROL = /^\/(v[12]|host-oauth-callback)\//
-/** Clients of a self-hosted control plane put this in front of its paths (API: control-plane 2.1). */
+/** Clients of a self-hosted control plane put this in front of its paths (docs/spec/control-plane.md#transport). */
 export const CONTROL_PREFIX = '/api-host'
 
 /** Pages of Weft, where a person may enter a key. */
@@ -293,7 +293,7 @@ function isLong({ method, answer, mode }: Row): boolean {
   )
 }
 
-/** API: assistants-crons-store 10.4. Streams and commands of a thread belong to its runs. */
+/** docs/spec/application.md#keys-of-http. Streams and commands of a thread belong to its runs. */
 function groupsOf(path: string): readonly RouteGroup[] {
   const found = GROUPS.find(([pattern]) => pattern.test(path))
   return found === undefined ? [] : found[1]

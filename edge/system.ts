@@ -1,4 +1,4 @@
-/** Health and version of this server (API: assistants 5). Never needs credentials. */
+/** Health and version of this server (docs/spec/http.md#system). Never needs credentials. */
 import type { Libraries } from '../schemas/announcements.js'
 import type { RouteGroup } from '../schemas/application.js'
 import { validateAppInfo } from '../schemas/calls.js'

@@ -1,6 +1,6 @@
 /**
  * The configuration of an application, typed and checked: langgraph.json and the variables that may replace its keys
- * (API: assistants-crons-store 10).
+ * (docs/spec/application.md).
  */
 import { resolve } from 'node:path'
 import typia, { type IValidation, type tags } from 'typia'

@@ -1,4 +1,4 @@
-/** Assistants on the wire (API: contract "Assistant", assistants-crons-store 2). */
+/** Assistants on the wire (docs/spec/assistants.md). */
 import typia, { type tags } from 'typia'
 import type { Config, JsonObject, Uuid } from './json.js'
 

@@ -1,5 +1,5 @@
 /**
- * Filters on JSON (API: threads-and-runs 5, search; design 2.5). `contains` decides; `keysOf` makes the canonical
+ * Filters on JSON (docs/spec/threads.md#search, decision 021). `contains` decides; `keysOf` makes the canonical
  * `path=value` strings that are kept beside a document, so that a store can leave out what cannot match.
  *
  * The promise between the two: when `contains(stored, filter)`, then each of `keysOf(filter)` is among `keysOf(stored)`,

@@ -1,4 +1,4 @@
-/** Crons on the wire (API: contract "POST /threads/{thread_id}/runs/crons", assistants-crons-store 3). */
+/** Crons on the wire (docs/spec/crons.md). */
 import typia, { type tags } from 'typia'
 import type { Config, Json, JsonObject, Uuid } from './json.js'
 import type { Durability, MultitaskStrategy, RunStatus, StreamMode } from './runs.js'
@@ -28,7 +28,7 @@ interface Timing {
   on_run_completed?: OnRunCompleted | null
 }
 
-/** A cron of a thread: only an object as input (contract). */
+/** A cron of a thread: only an object as input. */
 export interface ThreadCronCreate extends RunTemplate, Timing {
   schedule: Schedule
   assistant_id: string

@@ -1,11 +1,11 @@
 /**
- * Deployments and revisions on the wire (API: contract "Deployment", control-plane 4 to 7). Members of user-given
+ * Deployments and revisions on the wire (docs/spec/control-plane.md#deployment). Members of user-given
  * objects that are free in form keep their names and meaning: nothing here re-cases or reorders what is inside.
  */
 import typia, { type tags } from 'typia'
 import type { JsonObject } from './json.js'
 
-/** The first two are those of the contract; internal_source is an archive that the client uploads (decision 054). */
+/** internal_source is an archive that the client uploads (decision 054). */
 export type Source = 'github' | 'external_docker' | 'internal_source'
 export type DeploymentType = 'dev_free' | 'dev' | 'prod'
 /** Scale to zero, for source internal_source only; stored and answered as `dev` with a resource_spec (decision 054). */
@@ -244,7 +244,7 @@ export interface Revision {
   finished_at: string | null
 }
 
-/** Body of the log queries (API: control-plane 13, compatibility form). */
+/** Body of the log queries (docs/spec/control-plane.md#logs). */
 export interface LogQuery {
   order?: 'asc' | 'desc' | null
   limit?: (number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<1000>) | null

@@ -1,5 +1,5 @@
 /**
- * Reads langgraph.json and the variables that may replace its keys (API: assistants-crons-store 10). Pure, and without
+ * Reads langgraph.json and the variables that may replace its keys (docs/spec/application.md). Pure, and without
  * a library: the launcher reads the graphs of an application here. `application.ts` checks the other sections.
  */
 import { dirname, resolve } from 'node:path'

@@ -54,7 +54,7 @@ export interface Problem {
   type: string
 }
 
-/** `invalid`, answered as a list of problems (API: control-plane 2.2). */
+/** `invalid`, answered as a list of problems (docs/spec/control-plane.md#error-bodies). */
 export class InvalidFields extends WeftError {
   constructor(readonly problems: readonly Problem[]) {
     super('invalid', problems.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; '))
@@ -67,5 +67,5 @@ export class InvalidFields extends WeftError {
 /** The error to throw: a code of the table and one sentence for the person who reads it. */
 export const fail = (code: ErrorCode, detail?: string): WeftError => new WeftError(code, detail)
 
-/** The body of every error of the run plane (API: threads-and-runs 2). */
+/** The body of every error of the run plane (docs/spec/http.md#errors). */
 export const errorBody = (detail: string): string => JSON.stringify({ detail })

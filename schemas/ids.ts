@@ -36,7 +36,7 @@ export function uuidOf(value: string): string | null {
 /** Like `uuidOf`, for a value that was validated as a UUID. */
 export const canonicalId = (value: string): string => uuidOf(value) ?? value.toLowerCase()
 
-/** Namespace of the ids of system assistants (API: assistants 2.4): uuid5(graph id, this). */
+/** Namespace of the ids of system assistants (docs/spec/assistants.md#system-assistants): uuid5(graph id, this). */
 export const SYSTEM_ASSISTANT_NAMESPACE = '6ba7b821-9dad-11d1-80b4-00c04fd430c8'
 
 /** Namespace of the ids of a cron's runs and threads: uuid5(cron id + slot, this), so that a repeat has the same id. */

@@ -1,4 +1,4 @@
-/** The figures of `/metrics` (API: assistants-crons-store 5), and how workers report theirs to an edge. */
+/** The figures of `/metrics` (docs/spec/http.md#system), and how workers report theirs to an edge. */
 import typia, { type tags } from 'typia'
 
 interface Metric {

@@ -1,5 +1,5 @@
 /**
- * The OAuth flow on the wire: consent, tokens, connections of agents (API: control-plane 9.2–9.5). Only `authenticate`
+ * The OAuth flow on the wire: consent, tokens, connections of agents (docs/spec/oauth.md). Only `authenticate`
  * and `wait` answer with a token.
  */
 import typia, { type tags } from 'typia'

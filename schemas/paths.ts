@@ -1,4 +1,4 @@
-/** Paths into a thread: `values.messages[-1].content` (API: threads-and-runs 5, search `extract`). */
+/** Paths into a thread: `values.messages[-1].content` (docs/spec/threads.md#search). */
 import { fail } from './errors.js'
 
 const ROOTS = ['values', 'metadata', 'config', 'interrupts']

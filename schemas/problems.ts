@@ -1,4 +1,7 @@
-/** The mistakes that typia finds, as the fields and words of an answer (API: control-plane 2.2). Values are never quoted. */
+/**
+ * The mistakes that typia finds, as the fields and words of an answer (docs/spec/control-plane.md#error-bodies). Values
+ * are never quoted.
+ */
 import type { IValidation } from 'typia'
 import type { Problem } from './errors.js'
 

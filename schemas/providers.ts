@@ -1,4 +1,4 @@
-/** OAuth providers on the wire (API: contract "OAuth provider", control-plane 9.1). */
+/** OAuth providers on the wire (docs/spec/oauth.md#providers). */
 import typia, { type tags } from 'typia'
 
 type Name = string & tags.MinLength<1> & tags.MaxLength<255>

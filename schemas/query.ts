@@ -1,10 +1,10 @@
-/** Query parameters as the SDKs write them (API: threads-and-runs 1). */
+/** Query parameters as the SDKs write them (docs/spec/http.md#conventions). */
 import { fail } from './errors.js'
 
 /** true, 1 and yes in any case; everything else is false. */
 export const isTrue = (text: string | null): boolean => text !== null && /^(1|true|yes)$/i.test(text)
 
-/** Whether a reader of a run cancels it by leaving (API: threads-and-runs 11). */
+/** Whether a reader of a run cancels it by leaving (docs/spec/runs.md#cancel). */
 export const cancelsByLeaving = (query: URLSearchParams): boolean => isTrue(query.get('cancel_on_disconnect'))
 
 /** A boolean in any of its forms, false when it is absent or empty; throws `invalid`. */

@@ -1,7 +1,7 @@
 /**
- * Redacts secrets in text for people: logs of builds and deployments, messages (API: control-plane 13). Applications
- * choose the text, so the time is linear in its length: 25 to 100 ns per character, for any number of secrets. One
- * regular expression of all values took 20 times as long with 2,000 of them, and V8 refuses it for a value of 32 KiB.
+ * Redacts secrets in text for people: logs of builds and deployments, messages (docs/spec/control-plane.md#logs).
+ * Applications choose the text, so the time is linear in its length: 25 to 100 ns per character, for any number of secrets.
+ * One regular expression of all values took 20 times as long with 2,000 of them, and V8 refuses it for a value of 32 KiB.
  */
 
 /** Shorter values would match parts of ordinary words. */

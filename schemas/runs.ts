@@ -1,4 +1,4 @@
-/** Runs on the wire (API: contract "POST /runs/stream", threads-and-runs 3, 7, 9). */
+/** Runs on the wire (docs/spec/runs.md#payload). */
 import typia, { type tags } from 'typia'
 import type { Checkpoint } from './checkpoints.js'
 import type { Config, Json, JsonObject, Uuid } from './json.js'
@@ -53,7 +53,7 @@ export interface RunCreate {
   multitask_strategy?: MultitaskStrategy | null
   if_not_exists?: 'create' | 'reject' | null
   on_disconnect?: OnDisconnect | null
-  /** The SDK's own type also says complete and continue (API: threads-and-runs 7): both keep. */
+  /** The SDK's own type also says complete and continue (docs/spec/runs.md#payload): both keep. */
   on_completion?: 'delete' | 'keep' | 'complete' | 'continue' | null
   after_seconds?: (number & tags.Minimum<0>) | null
   durability?: Durability | null
@@ -63,10 +63,10 @@ export interface RunCreate {
   langsmith_tracer?: JsonObject | null
 }
 
-/** API: threads-and-runs 9: stateless payloads; what else an element has, such as a thread_id, is ignored. */
+/** docs/spec/runs.md#routes: stateless payloads; what else an element has, such as a thread_id, is ignored. */
 export type RunBatch = RunCreate[] & tags.MinItems<1> & tags.MaxItems<1000>
 
-/** API: threads-and-runs 11: either `status`, or `thread_id` with `run_ids`. */
+/** docs/spec/runs.md#cancel: either `status`, or `thread_id` with `run_ids`. */
 export interface RunsCancel {
   status?: 'pending' | 'running' | 'all' | null
   thread_id?: Uuid | null
@@ -161,7 +161,7 @@ export interface RunView {
   resumable_until_id: number | null
   /** When a client joined last, where that may decide whether the run is cancelled. */
   joined_at: number | null
-  /** Join without Last-Event-ID: replay everything kept, or begin with what comes (design: section 7). */
+  /** Join without Last-Event-ID: replay everything kept, or begin with what comes (docs/spec/streams.md#join). */
   from: 'start' | 'live'
   stream_mode: StreamMode[]
   /** ms since 1970. */
@@ -170,7 +170,7 @@ export interface RunView {
   updated_at: number
 }
 
-/** Members of a run that a client can select (API: threads-and-runs 9, list). */
+/** Members of a run that a client can select (docs/spec/runs.md#routes). */
 export const RUN_FIELDS = [
   'run_id',
   'thread_id',

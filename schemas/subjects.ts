@@ -127,7 +127,7 @@ export const queueInfo = (consumer: string): string => `queue_info.${consumer}`
 /** The pool of a consumer; null for a consumer of another kind. */
 export const poolOfConsumer = (name: string): string | null => (name.startsWith('pool_') ? name.slice(5) : null)
 
-/** Event ids of an attempt start at (attempt − 1) · 10⁹ (design: classic event id). */
+/** Event ids of an attempt start at (attempt − 1) · 10⁹ (decision 006). */
 const IDS_PER_ATTEMPT = 1_000_000_000
 export const firstIdOf = (attempt: number): number => (attempt - 1) * IDS_PER_ATTEMPT
 export const attemptOf = (id: number): number => Math.floor(id / IDS_PER_ATTEMPT) + 1

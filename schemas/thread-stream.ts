@@ -1,5 +1,5 @@
 /**
- * Following a thread over its runs (API: threads-and-runs 15, 17): messages between edges and resource workers.
+ * Following a thread over its runs (docs/spec/streams.md#thread-streams): messages between edges and resource workers.
  * Runs of a thread never overlap and each attempt is one claim, so `claim_no · 2²⁴ + n` orders everything that
  * happens on a thread, over restarts too.
  */

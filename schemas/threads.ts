@@ -1,4 +1,4 @@
-/** Threads and their state on the wire (API: threads-and-runs 3, 5, 6; contract "Thread state"). */
+/** Threads and their state on the wire (docs/spec/threads.md). */
 import typia, { type tags } from 'typia'
 import type { Checkpoint } from './checkpoints.js'
 import type { Json, JsonObject, Uuid } from './json.js'
@@ -15,7 +15,7 @@ export interface ThreadTtl {
   strategy?: TtlStrategy | null
 }
 
-/** `checkpointer.ttl` of langgraph.json (API: assistants-crons-store 10.3). */
+/** `checkpointer.ttl` of langgraph.json (docs/spec/application.md#store-and-checkpointer). */
 export interface TtlDefaults {
   strategy?: TtlStrategy
   default_ttl?: Minutes

@@ -1,4 +1,4 @@
-/** Body of POST /internal/truncate (design 7): each that is true is emptied. */
+/** Body of POST /internal/truncate (docs/api.md#system): each that is true is emptied. */
 import typia from 'typia'
 
 export interface Truncate {

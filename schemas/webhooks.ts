@@ -1,4 +1,4 @@
-/** Webhooks as the application configures them (API: assistants-crons-store 7.4). */
+/** Webhooks as the application configures them (docs/spec/application.md#webhooks). */
 import type { tags } from 'typia'
 import { isLoopback } from './loopback.js'
 
@@ -12,7 +12,7 @@ export interface WebhookConfig {
   allowed_fields: WebhookField[] | null
 }
 
-/** The members of a payload (API: threads-and-runs 16), and our own `cancel_reason`. */
+/** The members of a payload (docs/spec/runs.md#webhooks), and our own `cancel_reason`. */
 export type WebhookField =
   | 'run_id'
   | 'thread_id'

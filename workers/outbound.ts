@@ -2,7 +2,7 @@
  * Calls to addresses that users name: webhooks, OAuth providers, and the sources of deployments. Private, loopback,
  * link-local and other inner addresses are refused. The checked address is the one that is connected to, so that a name
  * whose address changes gains nothing. No redirects, 2 s to connect, 10 s in all with the name lookup, at most 64 KB of
- * the answer to a webhook are read, and no client sees them (reliability 2.10).
+ * the answer to a webhook are read, and no client sees them (docs/spec/control-plane.md#security).
  */
 import { lookup, Resolver } from 'node:dns/promises'
 import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders } from 'node:http'

@@ -1,6 +1,6 @@
 /**
- * The configuration of the NATS server that Weft starts: reliability's settings, one user per role with its rights
- * (bus/rights.ts), and resource workers as those who know the users of pools (bus/pool-users.ts).
+ * The configuration of the NATS server that Weft starts: the settings that docs/promises.md#power-failures needs, one user
+ * per role with its rights (bus/rights.ts), and resource workers as those who know the users of pools (bus/pool-users.ts).
  */
 import { randomBytes } from 'node:crypto'
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

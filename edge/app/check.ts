@@ -1,5 +1,5 @@
 /**
- * Authentication and authorization by the `auth` of an application (API: assistants-crons-store 6): one question to its
+ * Authentication and authorization by the `auth` of an application (docs/spec/auth.md): one question to its
  * app host per request. It fails closed: a request passes only with an answer that says so.
  */
 import { KEY_ID } from '../../schemas/app-host.js'
@@ -60,7 +60,7 @@ export function openCheck(ask: Ask, { app, auth, studio }: Options): Check {
   }
 }
 
-/** API: assistants-crons-store 6.8. */
+/** docs/spec/auth.md#studio. */
 const STUDIO_USER: AuthUser = {
   kind: 'StudioUser',
   identity: 'langgraph-studio-user',

@@ -1,6 +1,6 @@
 /**
  * The routes of the control plane. It can run build commands on this machine, so it always needs its key, also on
- * loopback: a web page must not reach it (design 2.16).
+ * loopback: a web page must not reach it (decision 018).
  */
 
 import { allows, keyIdOf } from '../../schemas/auth/keys.js'

@@ -1,5 +1,5 @@
 /**
- * `GET /v2/auth/wait/{auth_id}`: until the OAuth flow has ended (API: control-plane 9.3). Always 200. The edge holds the
+ * `GET /v2/auth/wait/{auth_id}`: until the OAuth flow has ended (docs/spec/oauth.md#wait). Always 200. The edge holds the
  * request; a message of the worker that ends the flow wakes it, and a look every 5 s covers a lost message. Blank lines
  * keep the connection alive, JSON parsers skip them.
  */

@@ -1,5 +1,5 @@
 /**
- * The pages of the OAuth flow that a browser opens (API: control-plane 9.4): the one that sends it to the provider, and
+ * The pages of the OAuth flow that a browser opens (docs/spec/oauth.md#flow): the one that sends it to the provider, and
  * the one that it comes back to. They run no script, load nothing, and never contain a token. What providers say is
  * escaped.
  */

@@ -1,6 +1,6 @@
 /**
- * Which browser pages may read the answers (API: assistants 7.2). A wildcard never comes with credentials; the headers
- * that the SDKs read are always exposed.
+ * Which browser pages may read the answers (docs/spec/application.md#cors). A wildcard never comes with credentials;
+ * the headers that the SDKs read are always exposed.
  */
 import type { CorsConfig } from '../../schemas/application.js'
 import { openOriginPattern } from './origin-pattern.js'

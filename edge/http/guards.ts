@@ -27,7 +27,7 @@ export function framingFault(method: string, received: Received): string | null 
   return length === -1 ? null : 'Content-Length and Transfer-Encoding together'
 }
 
-/** JSON only: a page cannot send it without a preflight (API: control-plane 2.1). */
+/** JSON only: a page cannot send it without a preflight (docs/spec/control-plane.md#transport). */
 export const isStrictJson = (type: string): boolean => /^application\/json\s*(;|$)/i.test(type.trim())
 
 const HOST = /^(\[[0-9a-f:.]+\]|[\w-]+(?:\.[\w-]+)*\.?)(?::\d{1,5})?$/i

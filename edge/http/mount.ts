@@ -1,7 +1,7 @@
 /**
- * Which deployment a request is for (API: control-plane 12): `/deployments/{slug}` before the path, or the header
- * X-Deployment-Id. The SDKs' base URL contains the prefix, so no header of an answer does. The path that comes out of here
- * is the only one: by it a request is routed, authenticated and passed on.
+ * Which deployment a request is for (docs/spec/control-plane.md#run-plane): `/deployments/{slug}` before the path, or
+ * the header X-Deployment-Id. The SDKs' base URL contains the prefix, so no header of an answer does. The path that
+ * comes out of here is the only one: by it a request is routed, authenticated and passed on.
  */
 import { CONTROL, CONTROL_PREFIX } from '../routes.js'
 
@@ -33,7 +33,7 @@ export function unmount(path: string, id: string, prefix: string): { path: strin
 
 /** The path of the route table. The control plane is also served below its prefix; no other route is. */
 export function routed(path: string): string {
-  // Clients write both (API: assistants-crons-store 8).
+  // Clients write both (docs/spec/protocols.md#mcp).
   if (path === '/mcp/') return '/mcp'
   if (!path.startsWith(CONTROL_PREFIX)) return path
   const inner = path.slice(CONTROL_PREFIX.length)

@@ -1,5 +1,5 @@
 /**
- * Names of request headers as patterns (API: assistants-crons-store 7.3). `x-*` and `user-agent` give graphs the headers
+ * Names of request headers as patterns (docs/spec/application.md#headers). `x-*` and `user-agent` give graphs the headers
  * that the development server of LangGraph gives them. A credential never matches.
  */
 import type { HeaderPatterns } from '../../schemas/application.js'

@@ -49,7 +49,7 @@ export interface Received {
   deployment: string
   /** Several are one, as for Node.js. */
   cookie: string
-  /** Headers for `config.configurable` of a run (API: assistants-crons-store 7.3); null: none. */
+  /** Headers for `config.configurable` of a run (docs/spec/application.md#headers); null: none. */
   configurable: Headers | null
   /** Headers that the log may show; null: none. */
   logged: Headers | null

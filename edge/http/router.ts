@@ -1,6 +1,6 @@
 /**
  * Finds the row of the route table for a raw path. Segments are matched before they are decoded, so an encoded slash is
- * part of a parameter (API: assistants 1.1), and decoded exactly once.
+ * part of a parameter (docs/spec/http.md#paths), and decoded exactly once.
  */
 import { fail } from '../../schemas/errors.js'
 import { isUuid, uuidOf } from '../../schemas/ids.js'

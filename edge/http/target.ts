@@ -12,7 +12,7 @@ const RAW = /[^\x21-\x7e]|#/
 
 /**
  * One sentence for a path that is refused, else null. An encoded slash passes: for the edge and for Hono it is part of a
- * segment (API: assistants 1.1), for Starlette it ends one. So what it encloses is checked as segments.
+ * segment (docs/spec/http.md#paths), for Starlette it ends one. So what it encloses is checked as segments.
  */
 export function targetFault(path: string): string | null {
   if (!CHECKED.test(path)) return null

@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document of the routes (API: assistants-crons-store 5), with schemas derived from the types. */
+/** The OpenAPI 3.1 document of the routes (docs/spec/http.md#system), with schemas derived from the types. */
 import type { JsonObject } from '../../schemas/json.js'
 import { type BodyName, bodySchema, components } from '../../schemas/openapi.js'
 import type { Route } from '../routes.js'

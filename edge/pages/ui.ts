@@ -1,5 +1,5 @@
 /**
- * Components of user interfaces (`ui` of langgraph.json, API: assistants-crons-store 5): graph workers bundle them, resource
+ * Components of user interfaces (`ui` of langgraph.json, docs/spec/http.md#system): graph workers bundle them, resource
  * workers keep the bundles, and an edge asks for one again after a few seconds.
  */
 import { extname } from 'node:path'

@@ -1,4 +1,4 @@
-/** The card of an agent: what a client reads first, in one document for versions 0.3 and 1.0 (API: assistants-crons-store 9). */
+/** The card of an agent: what a client reads first, in one document for versions 0.3 and 1.0 (docs/spec/protocols.md#a2a). */
 import { fail } from '../../schemas/errors.js'
 import { isObject, type Json, type JsonObject } from '../../schemas/json.js'
 import type { Edge } from '../context.js'

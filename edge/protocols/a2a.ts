@@ -1,5 +1,5 @@
 /**
- * A2A over JSON-RPC 2.0 (API: assistants-crons-store 9): each assistant is an agent, a thread is a context, a run a task.
+ * A2A over JSON-RPC 2.0 (docs/spec/protocols.md#a2a): each assistant is an agent, a thread is a context, a run a task.
  * All that a method reads or changes are requests of the client to the API: there is no state of A2A.
  */
 import { checkAs, decodeJson } from '../../bus/decode.js'

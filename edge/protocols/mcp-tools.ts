@@ -1,4 +1,4 @@
-/** The assistants of a caller as tools of MCP (API: assistants-crons-store 8). */
+/** The assistants of a caller as tools of MCP (docs/spec/protocols.md#mcp). */
 import { isObject, type JsonObject } from '../../schemas/json.js'
 
 export interface Assistant {

@@ -1,5 +1,5 @@
 /**
- * MCP over streamable HTTP (API: assistants-crons-store 8): each assistant that the caller may see is a tool. There are no
+ * MCP over streamable HTTP (docs/spec/protocols.md#mcp): each assistant that the caller may see is a tool. There are no
  * sessions: every request stands alone, and is answered with one message. The official SDK speaks the protocol; lists and
  * runs are requests of the caller to the API.
  */

@@ -1,6 +1,6 @@
 /**
  * Filters events of protocol v2 as they pass the edge: the tag in front of each event says whether a reader wants it.
- * The tag is taken off; the event itself is never parsed (API: threads-and-runs 17, channels and namespaces).
+ * The tag is taken off; the event itself is never parsed (docs/spec/protocol-v2.md#event-streams).
  */
 import { type EventsFilter, type EventTag, framesOf, readTag } from '../../schemas/protocols/v2.js'
 import { endSeqOf, type FollowedRun, seqOf } from '../../schemas/thread-stream.js'

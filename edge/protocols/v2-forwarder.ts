@@ -1,5 +1,5 @@
 /**
- * The events that one subscription of protocol v2 gets of the runs of a thread (API: threads-and-runs 17): those its
+ * The events that one subscription of protocol v2 gets of the runs of a thread (docs/spec/protocol-v2.md): those its
  * filter wants, and exactly one end of each run, sent once that end is stored; the edge writes it where no host was
  * alive to do so.
  */

@@ -1,5 +1,5 @@
 /**
- * Counts the events that a subscription of protocol v2 begins with (API: threads-and-runs 17, replayed_events). They
+ * Counts the events that a subscription of protocol v2 begins with (docs/spec/protocol-v2.md#commands). They
  * are read twice, once for the number and once for the client: the answer comes before the first event, and the stored
  * events of a run are too large to be held in memory.
  */

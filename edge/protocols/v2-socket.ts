@@ -1,5 +1,5 @@
 /**
- * Protocol v2 over one WebSocket (API: threads-and-runs 17): commands and their answers, and any number of
+ * Protocol v2 over one WebSocket (docs/spec/protocol-v2.md): commands and their answers, and any number of
  * subscriptions, which last over runs. A client that does not read delays its own subscriptions and nothing else.
  */
 import { v7 as uuid } from 'uuid'

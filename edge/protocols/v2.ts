@@ -1,5 +1,5 @@
 /**
- * Protocol v2 over HTTP (API: threads-and-runs 17): a command and its answer; an event stream over all runs of a thread,
+ * Protocol v2 over HTTP (docs/spec/protocol-v2.md): a command and its answer; an event stream over all runs of a thread,
  * filtered by channel and namespace.
  */
 import { v7 as uuid } from 'uuid'

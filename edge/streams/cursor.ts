@@ -1,4 +1,4 @@
-/** Where a joined stream begins (API: threads-and-runs 14; design 7). No text of a client is an error. */
+/** Where a joined stream begins (docs/spec/streams.md#join). No text of a client is an error. */
 
 /** `start`: everything stored; a number: strictly after it; null: nothing usable was given, the run's default applies. */
 export type Cursor = 'start' | number | null

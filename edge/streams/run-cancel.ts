@@ -1,5 +1,5 @@
 /**
- * Cancels a run (API: threads-and-runs 11). With `wait` the answer comes when the run has ended, so the edge follows
+ * Cancels a run (docs/spec/runs.md#cancel). With `wait` the answer comes when the run has ended, so the edge follows
  * its end before it asks.
  */
 import { type RunId, token } from '../../schemas/ids.js'

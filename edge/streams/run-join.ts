@@ -1,5 +1,5 @@
 /**
- * Joins a run that exists (API: threads-and-runs 14). A request for events that are no longer stored is answered 409
+ * Joins a run that exists (docs/spec/streams.md#join). A request for events that are no longer stored is answered 409
  * before the stream begins, so the 200 waits for the first replayed event, or for the answer that no event is stored.
  */
 import { setTimeout as sleep } from 'node:timers/promises'

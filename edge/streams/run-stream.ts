@@ -13,7 +13,7 @@ import type { EventFilter } from './filter.js'
 import type { RunError } from './run-end.js'
 import { RunReader, type RunSink } from './run-reader.js'
 
-/** A single line end: after a comment with a blank line some SDKs dispatch a phantom event (API: threads-and-runs 12). */
+/** A single line end: after a comment with a blank line some SDKs dispatch a phantom event (docs/spec/streams.md#format). */
 export const HEARTBEAT = Buffer.from(': heartbeat\n')
 /** Something must be written for the head to leave; a separate comment keeps the heartbeats' cadence unbroken. */
 export const FIRST = ': connected\n'

@@ -1,6 +1,6 @@
 /**
- * wait and join: one JSON document when the run has ended (API: threads-and-runs 10). The headers leave at once, blank
- * lines keep the connection alive, JSON parsers skip them.
+ * wait and join: one JSON document when the run has ended (docs/spec/runs.md#wait-and-join). The headers leave at
+ * once, blank lines keep the connection alive, JSON parsers skip them.
  */
 import type { Ending, Listener } from '../../bus/follow.js'
 import type { Peek } from '../../schemas/calls.js'

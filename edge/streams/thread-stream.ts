@@ -1,6 +1,7 @@
 /**
- * GET /threads/{id}/stream: one answer for all runs of a thread, until the client leaves (API: threads-and-runs 15).
- * Ids are those of the thread: claim · 2²⁴ + n; the events' own ids are replaced in the bytes, nothing else is touched.
+ * GET /threads/{id}/stream: one answer for all runs of a thread, until the client leaves
+ * (docs/spec/streams.md#thread-streams). Ids are those of the thread: claim · 2²⁴ + n; the events' own ids are replaced
+ * in the bytes, nothing else is touched.
  */
 import type { Batch } from '../../bus/follow.js'
 import { fail } from '../../schemas/errors.js'

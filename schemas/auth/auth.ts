@@ -1,10 +1,10 @@
 /**
- * Who calls, and what the application's authorization handlers allow (API: assistants-crons-store 6). The edge asks once
+ * Who calls, and what the application's authorization handlers allow (docs/spec/auth.md). The edge asks once
  * per request; the answer travels in the head of the call, and the resource worker applies it to rows.
  */
 import type { JsonObject } from '../json.js'
 
-/** The events that handlers are registered for (API: 6.4). */
+/** The events that handlers are registered for (docs/spec/auth.md#events). */
 export type AuthEvent =
   | `assistants:${'create' | 'read' | 'update' | 'delete' | 'search'}`
   | `threads:${'create' | 'read' | 'update' | 'delete' | 'search' | 'create_run'}`
@@ -47,7 +47,10 @@ export type CheckAnswer =
 /** Largest user object and filters as JSON text: they travel with every call. */
 export const MAX_USER = 64 * 1024
 
-/** The result of `authenticate` in full (API: 6.3); null when it is neither a text nor an object with an identity. */
+/**
+ * The result of `authenticate` in full (docs/spec/auth.md#handlers); null when it is neither a text nor an object with
+ * an identity.
+ */
 export function userOf(returned: unknown): AuthUser | null {
   const given = typeof returned === 'string' ? { identity: returned } : returned
   if (typeof given !== 'object' || given === null || Array.isArray(given)) return null
@@ -64,7 +67,10 @@ export function userOf(returned: unknown): AuthUser | null {
   }
 }
 
-/** The names under which a handler for the event is looked up; the first that is registered decides (API: 6.4). */
+/**
+ * The names under which a handler for the event is looked up; the first that is registered decides
+ * (docs/spec/auth.md#events).
+ */
 export function handlerNames(event: AuthEvent): string[] {
   const [resource, action] = event.split(':') as [string, string]
   return [event, resource, `*:${action}`, '*']

@@ -1,5 +1,5 @@
 /**
- * The filters that authorization handlers return (API: assistants-crons-store 6.5): `{key: value}`, `{key: {$eq}}`,
+ * The filters that authorization handlers return (docs/spec/auth.md#filters): `{key: value}`, `{key: {$eq}}`,
  * `{key: {$contains}}`, `{$or: […]}`, `{$and: […]}`; several members must all hold. A filter that is not understood is an
  * error of the application and never passes.
  */

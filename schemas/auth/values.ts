@@ -1,6 +1,7 @@
 /**
- * The `value` that authorization handlers get, and how their changes to it change the request (API: assistants-crons-store
- * 6.4). One table: a row per event. The resource worker validates the changed request like every other one.
+ * The `value` that authorization handlers get, and how their changes to it change the request
+ * (docs/spec/auth.md#events). One table: a row per event. The resource worker validates the changed request like every
+ * other one.
  */
 
 import { fail } from '../errors.js'

@@ -1,4 +1,4 @@
-/** Items of the store on the wire (API: assistants-crons-store 4): namespaced JSON objects that all threads share. */
+/** Items of the store on the wire (docs/spec/items.md): namespaced JSON objects that all threads share. */
 import typia, { type tags } from 'typia'
 import { fail } from '../errors.js'
 import type { JsonObject } from '../json.js'
@@ -49,7 +49,7 @@ export interface Item {
   score?: number | null
 }
 
-/** `store.ttl` of langgraph.json (API: assistants-crons-store 10.3). */
+/** `store.ttl` of langgraph.json (docs/spec/application.md#store-and-checkpointer). */
 export interface ItemTtlDefaults {
   /** Minutes; of new items whose writer names none. */
   default_ttl?: Minutes
@@ -105,7 +105,7 @@ const MAX_PATH = 4_000
 
 /**
  * The labels of a namespace as they are stored: well-formed text without U+0000. Throws `invalid` for a label that is
- * empty or has a dot, and for a namespace that is too long (API: assistants-crons-store 4.3).
+ * empty or has a dot, and for a namespace that is too long (docs/spec/items.md#namespaces).
  */
 export function labelsOf(member: string, namespace: readonly string[]): string[] {
   const labels = namespace.map(storable)
@@ -165,7 +165,7 @@ const OPERATORS: { readonly [operator: string]: Compare | undefined } = {
 }
 
 /**
- * The test of a filter: all of its members must hold (API: assistants-crons-store 4.4). A plain value means
+ * The test of a filter: all of its members must hold (docs/spec/items.md#filters). A plain value means
  * deep equality; an object of operators compares. A missing member fails every operator but `$ne` and `$nin`. Throws
  * `invalid` for an unknown operator and for `$in` or `$nin` without a list.
  */

@@ -1,6 +1,6 @@
 /**
  * The keys of an item: one text for each scalar among the members of its value, in an order that is that of the values, so
- * that equality and comparisons of a filter are ranges of an index (API: assistants-crons-store 4.4). A range may hold more
+ * that equality and comparisons of a filter are ranges of an index (docs/spec/items.md#filters). A range may hold more
  * than what matches; `itemFilter` decides.
  */
 import { hash } from 'node:crypto'

@@ -1,5 +1,5 @@
 /**
- * A2A over JSON-RPC 2.0, versions 0.3 and 1.0 of the protocol (API: assistants-crons-store 9). A method says which of the
+ * A2A over JSON-RPC 2.0, versions 0.3 and 1.0 of the protocol (docs/spec/protocols.md#a2a). A method says which of the
  * two its client speaks; what clients send is read in the spelling of either.
  */
 import typia, { type tags } from 'typia'

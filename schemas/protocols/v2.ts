@@ -1,4 +1,4 @@
-/** Protocol v2 on the wire (API: threads-and-runs 17): commands, filters of event streams, and the tags of events. */
+/** Protocol v2 on the wire (docs/spec/protocol-v2.md): commands, filters of event streams, and the tags of events. */
 import typia, { type tags } from 'typia'
 import type { Json, JsonObject } from '../json.js'
 import type { From } from '../thread-stream.js'

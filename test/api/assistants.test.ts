@@ -1,4 +1,4 @@
-/** Assistants over HTTP and through the official SDKs (API: assistants-crons-store 2). */
+/** Assistants over HTTP and through the official SDKs (docs/spec/assistants.md). */
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { basicServer } from '../helpers/cluster.js'

@@ -1,4 +1,4 @@
-/** Drawings, schemas and subgraphs of graphs (API: assistants-crons-store 2.5 to 2.7). */
+/** Drawings, schemas and subgraphs of graphs (docs/spec/assistants.md#drawing). */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'

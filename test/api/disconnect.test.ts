@@ -1,4 +1,4 @@
-/** The fate of a run whose client disconnects (API: threads-and-runs 14). */
+/** The fate of a run whose client disconnects (docs/spec/streams.md#join). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'

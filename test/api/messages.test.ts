@@ -1,6 +1,6 @@
 /**
  * Chat messages on the wire: flat objects, never constructor envelopes of the library. No token is lost, not even of
- * models that do not await their callbacks (API: threads-and-runs 3, 13).
+ * models that do not await their callbacks (docs/spec/streams.md#events).
  */
 import t from 'tap'
 import { basicServer, type TestServer } from '../helpers/cluster.js'

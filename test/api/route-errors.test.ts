@@ -34,11 +34,11 @@ const BODIES: { readonly [row: string]: object } = {
 }
 /** Routes that document another answer than 404 for an unknown id. */
 const UNKNOWN: { readonly [row: string]: readonly number[] } = {
-  // The first command creates the thread, and a client may open its events before that (threads-and-runs 17).
+  // The first command creates the thread, and a client may open its events before that (docs/spec/protocol-v2.md).
   'POST /threads/:thread_id/stream/events': [200],
   'GET /threads/:thread_id/stream/events': [200, 400, 404, 426],
   'POST /threads/:thread_id/commands': [200, 404],
-  // Links of OAuth flows: an unknown one is as invalid as a used one (control-plane 9.3, 9.4).
+  // Links of OAuth flows: an unknown one is as invalid as a used one (docs/spec/oauth.md#flow).
   'GET /v2/auth/wait/:auth_id': [200],
   'GET /v2/auth/start/:auth_id': [400],
   'GET /v2/auth/callback/:provider_id': [400],
@@ -95,14 +95,17 @@ const PAGES: ReadonlySet<string> = new Set(['oauth-start', 'oauth-callback'])
 const PARSES: ReadonlySet<string> = new Set(['mcp', 'a2a', 'command'])
 const isControl = ({ control }: Route) => control
 
-/** `{"detail": string}`; A2A answers errors of JSON-RPC, too; on the control plane 422 is a list of {loc, msg, type} (control-plane 2.2). */
+/**
+ * `{"detail": string}`; A2A answers errors of JSON-RPC, too; on the control plane 422 is a list of {loc, msg, type}
+ * (docs/spec/control-plane.md#error-bodies).
+ */
 function wellFormed(route: Route, { status, body, headers }: Answer): boolean {
   if (status < 400) return true
   if (PAGES.has(route.answer) && String(headers['content-type']).startsWith('text/html')) return true
   if (!String(headers['content-type']).startsWith('application/json')) return false
   const parsed = JSON.parse(body) as { detail?: unknown; type?: string; message?: unknown; error?: { code: unknown } }
   if (route.path.startsWith('/a2a/') && typeof parsed.error?.code === 'number') return true
-  // The envelope of protocol v2 (threads-and-runs 17).
+  // The envelope of protocol v2 (docs/spec/protocol-v2.md).
   if (route.path.endsWith('/commands') && parsed.type === 'error') return typeof parsed.message === 'string'
   if (status === 422 && isControl(route) && Array.isArray(parsed.detail))
     return parsed.detail.every(item => Array.isArray(item.loc) && typeof item.msg === 'string')

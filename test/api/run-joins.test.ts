@@ -1,4 +1,4 @@
-/** Joining a run: its stream in fewer modes, and its result after any end (API: threads-and-runs 10, 12, 14). */
+/** Joining a run: its stream in fewer modes, and its result after any end (docs/spec/streams.md#join). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { basicServer, type Cluster } from '../helpers/cluster.js'

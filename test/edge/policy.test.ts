@@ -1,4 +1,4 @@
-/** What `http` of langgraph.json changes at the edge (API: assistants-crons-store 7.2, 7.3, 10.4). */
+/** What `http` of langgraph.json changes at the edge (docs/spec/application.md#keys-of-http). */
 import { isDeepStrictEqual as isDeepEqual } from 'node:util'
 import t, { type Test } from 'tap'
 import { bytesHandler } from '../../bus/serve.js'

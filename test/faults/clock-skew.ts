@@ -6,7 +6,7 @@ import { stepLogs } from '../helpers/steps.js'
 import { until } from '../helpers/until.js'
 
 export const SKEW_MS = 600_000
-/** Of reliability: earlier than this is early. The broker's clock is read over the network, so it is right by milliseconds. */
+/** Earlier than this is early. The broker's clock is read over the network, so it is right by milliseconds. */
 export const EARLY_MS = 1_000
 const DELAY_S = 3
 const EVERY_MS = 2_000

@@ -7,7 +7,7 @@ import { finalStatuses, load } from './load.js'
 
 t.setTimeout(180_000)
 const STEPS = 10
-/** Of reliability: a run continues at most 25 s after its worker was killed. */
+/** A run continues at most 25 s after its worker was killed. */
 const GAP_MS = 25_000
 
 t.test('kill -9 of graph workers in turn: every run succeeds, and continues within 25 s', async t => {

@@ -12,7 +12,7 @@ t.setTimeout(400_000)
 const MB = 1024 * 1024
 const SIZE = 20 * MB
 const AT_ONCE = 4
-/** Of reliability: resident memory of the server 20 s after the last large state; the bound leaves time to be idle. */
+/** Resident memory of the server 20 s after the last large state; the bound leaves time to be idle. */
 const KEPT_MB = 350
 const IDLE_MS = 60_000
 

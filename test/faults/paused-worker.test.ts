@@ -1,6 +1,6 @@
 /**
  * A graph worker that is paused and resumes after its runs were taken over: every write of it is refused, and readers
- * see one sequence of events (reliability: zombie worker).
+ * see one sequence of events.
  */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'

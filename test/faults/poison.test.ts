@@ -8,7 +8,7 @@ import { until } from '../helpers/until.js'
 
 t.setTimeout(300_000)
 const HARMS = ['busy', 'exit', 'abort', 'oom', 'exception', 'rejection', 'kill', 'busy'] as const
-/** Of reliability: p95 of good runs at most 1.5 times what it is alone; twice that for a busy machine. */
+/** The p95 of good runs is at most 1.5 times what it is alone; twice that for a busy machine. */
 const FACTOR = 3
 /** Below this the p95 of a run of three steps is noise. */
 const LEAST_MS = 500

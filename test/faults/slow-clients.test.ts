@@ -14,7 +14,7 @@ const EVENTS = 500
 const PAD = 16_000
 /** 320 MB of events pass: the broker took 350 to 420 MB, and 530 to 600 MB without its limit. */
 const BROKER_MB = 480
-/** Of reliability, row 15: 80 MB for 200 clients; the bound leaves room for garbage on a busy machine. */
+/** 80 MB for 200 clients; the bound leaves room for garbage on a busy machine. */
 const EDGE_MB = 120
 
 t.test('40 clients stop reading streams of 8 MB', async t => {

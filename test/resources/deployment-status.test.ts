@@ -8,7 +8,7 @@ import {
   mayBecome,
 } from '../../workers/resources/deployments/status.js'
 
-/** API: control-plane 7.1, row by row. */
+/** docs/spec/control-plane.md#deployment-status, row by row. */
 const DEPLOYMENT: [DeploymentEvent, { [from: string]: string }][] = [
   ['provisioned', { AWAITING_DATABASE: 'READY' }],
   ['not provisioned', { AWAITING_DATABASE: 'UNKNOWN' }],
@@ -34,7 +34,7 @@ t.test('deployment: every status at every event', async t => {
   t.equal(DEPLOYMENT_STATUSES.length, 5)
 })
 
-/** API: control-plane 7.2, T2 to T17. */
+/** docs/spec/control-plane.md#revision-status, T2 to T17. */
 const OPEN: RevisionStatus[] = ['CREATING', 'QUEUED', 'AWAITING_BUILD', 'BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING']
 const ROWS: [RevisionStatus[], RevisionStatus][] = [
   [['CREATING'], 'CREATE_FAILED'],

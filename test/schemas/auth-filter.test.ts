@@ -1,4 +1,4 @@
-/** The filters of authorization handlers (API: assistants-crons-store 6.5). */
+/** The filters of authorization handlers (docs/spec/auth.md#filters). */
 import t from 'tap'
 import { compileFilter, filterKeys } from '../../schemas/auth/filter.js'
 import { keysOf } from '../../schemas/contains.js'

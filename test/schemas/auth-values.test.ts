@@ -1,4 +1,4 @@
-/** The values of authorization events, and what changes to them do to a request (API: assistants-crons-store 6.4). */
+/** The values of authorization events, and what changes to them do to a request (docs/spec/auth.md#events). */
 import t from 'tap'
 import { ROUTES, type Route } from '../../edge/routes.js'
 import { type AuthEvent, handlerNames, userOf } from '../../schemas/auth/auth.js'

@@ -1,4 +1,4 @@
-/** The port to one kind of machine (API: control-plane 11.1). Every method may be repeated. */
+/** The port to one kind of machine (docs/spec/control-plane.md#drivers). Every method may be repeated. */
 import type { ActiveDeployment, DeployTask, Graph } from '../../schemas/deploy-calls.js'
 import type { Source } from '../../schemas/deployments.js'
 import type { LogOf } from './log.js'

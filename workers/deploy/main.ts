@@ -1,4 +1,7 @@
-/** The deploy worker: executes deploy tasks, from the source to running instances (API: control-plane 10, 11). */
+/**
+ * The deploy worker: executes deploy tasks, from the source to running instances
+ * (docs/spec/control-plane.md#reconciling).
+ */
 import { readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'

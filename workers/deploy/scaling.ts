@@ -1,7 +1,7 @@
 /**
- * How many replicas a revision should have (API: control-plane 4.3, 8.5, 11.2). One replica for each `runs_each` runs that
- * are queued or executed, within the limits of resource_spec. It increases at once; it decreases to the greatest number
- * that was wanted within `down_ms`, so that a load that comes and goes does not start and stop replicas. Pure.
+ * How many replicas a revision should have (docs/spec/control-plane.md#scaling). One replica for each `runs_each` runs
+ * that are queued or executed, within the limits of resource_spec. It increases at once; it decreases to the greatest
+ * number that was wanted within `down_ms`, so that a load that comes and goes does not start and stop replicas. Pure.
  */
 import type { ResourceSpec } from '../../schemas/deployments.js'
 

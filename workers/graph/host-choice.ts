@@ -6,7 +6,7 @@
 import type { GraphHost } from './host-process.js'
 
 export const MAX_SLOTS = 1_000
-/** A host whose event loop is later than this gets no new run while another is ready (design 2.8). */
+/** A host whose event loop is later than this gets no new run while another is ready (decision 008). */
 const LATE_MS = 50
 const STUCK_MS = 2_000
 /**

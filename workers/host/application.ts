@@ -1,5 +1,5 @@
 /**
- * Loads the application that langgraph.json describes (API: langgraph.json). A graph that fails to load is reported,
+ * Loads the application that langgraph.json describes (docs/spec/application.md). A graph that fails to load is reported,
  * and the other graphs are served. A file that cannot be read or parsed is reported in one sentence to its author.
  */
 import { existsSync, readFileSync } from 'node:fs'
@@ -42,7 +42,7 @@ export interface Application {
   execution: Execution
 }
 
-/** Describes the environment that executes a run (API: threads-and-runs 8.3, added at execution; decision 026). */
+/** Describes the environment that executes a run (docs/spec/runs.md#configuration; decision 026). */
 export interface Execution {
   /** Version of the library that executes the graphs. */
   langgraph_version: string
@@ -69,7 +69,7 @@ export async function loadApplication(path: string): Promise<Application> {
   try {
     const app = readAppConfig({ path, env: process.env, read: textOf })
     const { folder, notes } = app
-    // Variables that the process already has take precedence (API: langgraph.json, env).
+    // Variables that the process already has take precedence (docs/spec/application.md).
     for (const [name, value] of Object.entries(app.env)) process.env[name] ??= value
     notes.push(...versionNotes(app.node_version))
     const settings = settingsOf(app, process.env)

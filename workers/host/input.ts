@@ -1,4 +1,4 @@
-/** Builds the input and the options that a run passes to the library from the stored request (API: config, command). */
+/** Builds the input and the options that a run passes to the library from the stored request (docs/spec/runs.md#payload). */
 
 import type { StartHead } from '../../schemas/host.js'
 import type { JsonObject } from '../../schemas/json.js'
@@ -29,7 +29,7 @@ export function configOf(
   }
   Object.assign(configurable, { thread_id, run_id, graph_id })
   if (kwargs.strict_resume === true) configurable.__pregel_strict_resume = true
-  // API: assistants-crons-store 6.7. What a client sent under these names was removed when the run was created.
+  // docs/spec/auth.md#graphs. What a client sent under these names was removed when the run was created.
   if (user !== undefined) {
     configurable.langgraph_auth_user = user
     configurable.langgraph_auth_user_id = user.identity
@@ -77,8 +77,8 @@ function mirrored(configurable: JsonObject, context: unknown): { context?: unkno
 }
 
 /**
- * Returns whether the client chose the newest checkpoint (API: checkpoint selection): then the run is no fork. `newest`
- * returns the newest checkpoint of a namespace.
+ * Returns whether the client chose the newest checkpoint (docs/spec/runs.md#checkpoints): then the run is no fork.
+ * `newest` returns the newest checkpoint of a namespace.
  */
 export async function isNewest(
   { checkpoint_id, checkpoint_ns, checkpoint_map }: JsonObject,
@@ -122,8 +122,8 @@ const isGiven = <T extends object | string>(order: T | null | undefined): order 
   order !== null && order !== undefined && (typeof order === 'string' || Object.keys(order).length > 0)
 
 /**
- * null, false, 0 and "" are answers (API: interrupts), but the library ignores falsy values. An answer that is keyed by
- * the id of its interrupt reaches the node.
+ * null, false, 0 and "" are answers (docs/spec/runs.md#interrupts), but the library ignores falsy values. An answer
+ * that is keyed by the id of its interrupt reaches the node.
  */
 async function answerOf(resume: unknown, pending: () => Promise<string[]>, strict: boolean): Promise<unknown> {
   if (resume) return resume

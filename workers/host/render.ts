@@ -3,7 +3,7 @@
  * values that JSON.stringify already renders well and copies only the path to the other values; then the native
  * JSON.stringify runs once. A replacer function would be called for every value and costs several times as much.
  *
- * Messages are flat objects, never constructor envelopes (API: Messages in JSON). A cycle becomes "[Circular]", a
+ * Messages are flat objects, never constructor envelopes (docs/spec/streams.md#messages). A cycle becomes "[Circular]", a
  * BigInt its decimal text, a Map an object, a Set a list, bytes base64, an Error {error, message}.
  */
 import { StateTooLarge } from './limits.js'
@@ -141,7 +141,7 @@ export function errorName(error: Error): string {
   return error.constructor?.name || 'Error'
 }
 
-/** The payload of the `error` event (API: event catalogue): any thrown value as a class name and a message. */
+/** The payload of the `error` event (docs/spec/streams.md#events): any thrown value as a class name and a message. */
 export function errorOf(thrown: unknown): { error: string; message: string } {
   if (typeof thrown !== 'object' || thrown === null) return { error: 'Error', message: String(thrown) }
   const { message, pregelTaskId: _, ...rest } = thrown as { message?: unknown; pregelTaskId?: unknown }

@@ -129,7 +129,7 @@ async function execute(run: RunState, newest: Uint8Array): Promise<void> {
   return settle(run, { status: 'error', error: errorOf(failed.error), thrown: failed.error })
 }
 
-/** API: metadata is the first event of each attempt, with exactly these keys. */
+/** The first event of each attempt has exactly these keys (docs/spec/streams.md#format). */
 function announce({ events, v2, start: { run_id, attempt } }: RunState): void {
   events.push('metadata', JSON.stringify({ run_id, attempt }))
   v2?.start()

@@ -1,4 +1,4 @@
-/** Converts the library's snapshot to a ThreadState (API: ThreadState). */
+/** Converts the library's snapshot to a ThreadState (docs/spec/threads.md#state). */
 import type { Checkpoint } from '../../schemas/checkpoints.js'
 import type { JsonObject } from '../../schemas/json.js'
 import { interruptsOf, type Task, type ThreadState } from '../../schemas/threads.js'

@@ -1,5 +1,5 @@
 /**
- * State updates (API: threads-and-runs 6; `supersteps` in 5). The library applies them with a saver that stores
+ * State updates (docs/spec/threads.md#state-and-history). The library applies them with a saver that stores
  * nothing. The parts to store return with the answer, so that the resource worker writes all of them or none.
  */
 

@@ -1,6 +1,6 @@
 /**
- * What a call may see: the rows of its application that pass the filters of its authorization handlers (API:
- * assistants-crons-store 6.4 to 6.6). The one place where a filter meets a row. Only the edge sets filters, in the head of
+ * What a call may see: the rows of its application that pass the filters of its authorization handlers
+ * (docs/spec/auth.md#filters). The one place where a filter meets a row. Only the edge sets filters, in the head of
  * the call; a call from inside the cluster (crons, webhooks, graph workers) has none and sees its whole application.
  */
 import type { AuthEvent } from '../../schemas/auth/auth.js'

@@ -37,7 +37,7 @@ export interface PoolAnnouncement {
 export interface Apps {
   /**
    * The head with `app` filled in, and marked `unchecked` when the application brings an `auth` that the call did not
-   * pass. Throws not_found, unavailable (being deployed) or conflict (API: control-plane 12).
+   * pass. Throws not_found, unavailable (being deployed) or conflict (docs/spec/control-plane.md#run-plane).
    */
   resolve(head: CallHead): CallHead | Promise<CallHead>
   /** The pool of new runs of the graph; null when the application has no such graph. */

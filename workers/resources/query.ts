@@ -1,4 +1,4 @@
-/** Query parameters of the control plane; every mistake is a problem of its parameter (API: control-plane 2.2, 6.2). */
+/** Query parameters of the control plane; every mistake is a problem of its parameter (docs/spec/control-plane.md#lists). */
 import { InvalidFields, type Problem } from '../../schemas/errors.js'
 import { canonicalId, uuidOf } from '../../schemas/ids.js'
 

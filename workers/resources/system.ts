@@ -1,4 +1,4 @@
-/** Health checks (API: assistants-crons-store 5). */
+/** Health checks (docs/spec/http.md#system). */
 import { bytesHandler, jsonHandler } from '../../bus/serve.js'
 import type { AppInfo } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'

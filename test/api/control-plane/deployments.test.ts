@@ -1,4 +1,4 @@
-/** Deployments over HTTP, with a scripted deploy worker at the broker (API: control-plane 6, 7, 8; contract). */
+/** Deployments over HTTP, with a scripted deploy worker at the broker (docs/spec/control-plane.md#routes). */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { Deployment, DeploymentPatch, Revision } from '../../../schemas/deployments.js'

@@ -1,4 +1,4 @@
-/** OAuth providers over HTTP (API: control-plane 9.1; contract). */
+/** OAuth providers over HTTP (docs/spec/oauth.md#providers). */
 import t from 'tap'
 import type { Provider } from '../../../schemas/providers.js'
 import { startRoles } from '../../helpers/cluster.js'

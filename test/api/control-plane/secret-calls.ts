@@ -1,4 +1,4 @@
-/** Calls of the control plane that carry a secret, among them ones that are refused (API: control-plane 8.2). */
+/** Calls of the control plane that carry a secret, among them ones that are refused (docs/spec/control-plane.md#secrets). */
 import type { Deployment } from '../../../schemas/deployments.js'
 import { type Answered, type Control, type Deployer, github, image } from '../../helpers/control.js'
 

@@ -1,6 +1,7 @@
 /**
  * No secret appears in clear text: not in the files of the store or the broker, not in logs, answers, errors, the
- * memory of the edge after use, or the process list (API: control-plane 8.2). The search covers text, base64 and UTF-16.
+ * memory of the edge after use, or the process list (docs/spec/control-plane.md#secrets). The search covers text,
+ * base64 and UTF-16.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'

@@ -1,4 +1,4 @@
-/** Consent in the browser: who may end a flow, and what uses it up (API: control-plane 9.2–9.4). */
+/** Consent in the browser: who may end a flow, and what uses it up (docs/spec/oauth.md#flow). */
 import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
 import { newPerson } from '../../helpers/oidc.js'

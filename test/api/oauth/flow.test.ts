@@ -1,4 +1,4 @@
-/** The OAuth flow over HTTP, against a real OpenID provider (API: control-plane 9.2–9.5). The parts use one server, in this order. */
+/** The OAuth flow over HTTP, against a real OpenID provider (docs/spec/oauth.md). The parts use one server, in this order. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

@@ -1,4 +1,4 @@
-/** Refresh of tokens: once, by one call, with rotation; what a stolen refresh token leads to (API: control-plane 9.5). */
+/** Refresh of tokens: once, by one call, with rotation; what a stolen refresh token leads to (docs/spec/oauth.md#tokens). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { TokenEvent, TokenSummary } from '../../../schemas/oauth.js'

@@ -1,4 +1,4 @@
-/** What applications do with stored tokens, keys and agents (API: control-plane 9.5; 3, rows 22–26). */
+/** What applications do with stored tokens, keys and agents (docs/spec/oauth.md#tokens). */
 import type { Test } from 'tap'
 import { CLIENT, newPerson } from '../../helpers/oidc.js'
 import { FOREIGN, type OauthStage } from './stage.js'

@@ -1,5 +1,5 @@
 /**
- * A2A (API: assistants-crons-store 9) by both lines of the official JavaScript client, and by plain requests: an
+ * A2A (docs/spec/protocols.md#a2a) by both lines of the official JavaScript client, and by plain requests: an
  * application with an `auth` that graph workers serve under a name, and the built-in one behind a key.
  */
 import { execFile } from 'node:child_process'

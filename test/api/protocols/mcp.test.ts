@@ -1,4 +1,4 @@
-/** MCP (API: assistants-crons-store 8): assistants as tools, by the official client and by plain requests. */
+/** MCP (docs/spec/protocols.md#mcp): assistants as tools, by the official client and by plain requests. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t, { type Test } from 'tap'

@@ -1,4 +1,4 @@
-/** The item store as graphs get it: `config.store` and `getStore()` (API: assistants-crons-store 4). */
+/** The item store as graphs get it: `config.store` and `getStore()` (docs/spec/items.md). */
 import t from 'tap'
 import { startCluster } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'

@@ -1,4 +1,4 @@
-/** The item store over HTTP and through the official SDKs (API: assistants-crons-store 4). */
+/** The item store over HTTP and through the official SDKs (docs/spec/items.md). */
 import t, { type Test } from 'tap'
 import { basicServer } from '../../helpers/cluster.js'
 import { type Send, sender } from '../../helpers/http.js'

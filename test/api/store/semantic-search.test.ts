@@ -1,4 +1,4 @@
-/** Semantic search of the item store (API: assistants-crons-store 4.5), over HTTP and as graphs get it. */
+/** Semantic search of the item store (docs/spec/items.md#semantic-search), over HTTP and as graphs get it. */
 import { InMemoryStore } from '@langchain/langgraph-checkpoint'
 import t from 'tap'
 import { startCluster } from '../../helpers/cluster.js'

@@ -1,4 +1,4 @@
-/** The config of a run, merged from assistant, payload and thread: the table of API threads-and-runs 8.3 and 8.4. */
+/** The config of a run, merged from assistant, payload and thread: the table of docs/spec/runs.md#configuration. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'

@@ -1,4 +1,4 @@
-/** `http.app`: routes and middleware of the application (API: assistants-crons-store 7.1). */
+/** `http.app`: routes and middleware of the application (docs/spec/application.md#routes). */
 import { request } from 'node:http'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'

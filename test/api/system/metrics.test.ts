@@ -1,4 +1,4 @@
-/** `/metrics` of a whole server (API: assistants-crons-store 5). */
+/** `/metrics` of a whole server (docs/spec/http.md#system). */
 import t from 'tap'
 import { startCluster, startRoles } from '../../helpers/cluster.js'
 import { lines } from '../../helpers/sdk.js'

@@ -1,4 +1,4 @@
-/** The OpenAPI document (API: assistants-crons-store 5): valid, complete, and what the server does. */
+/** The OpenAPI document (docs/spec/http.md#system): valid, complete, and what the server does. */
 import { execFile } from 'node:child_process'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'

@@ -1,7 +1,7 @@
 /**
- * The objects that the engine creates for one replica (API: control-plane 11.3): its containers, networks and volumes. All
- * names derive from the slug, the revision's number and the generation, so that a repeated creation meets itself. Labels
- * say whose each of them is; they carry no secret. Pure.
+ * The objects that the engine creates for one replica (docs/spec/control-plane.md#docker-driver): its containers,
+ * networks and volumes. All names derive from the slug, the revision's number and the generation, so that a repeated
+ * creation meets itself. Labels say whose each of them is; they carry no secret. Pure.
  */
 import type { ContainerCreateOptions, MountSettings, NetworkCreateOptions, VolumeCreateOptions } from 'dockerode'
 import type { Container, ResourceSpec, VolumeMount } from '../../../schemas/deployments.js'

@@ -1,7 +1,7 @@
 /**
- * The docker driver (API: control-plane 11.3): serves images as containers of an engine. The containers are the record of
- * what runs: their labels name deployment, revision, generation and epoch, and they outlive the deploy worker, which
- * finds them again. Nothing is written on this machine.
+ * The docker driver (docs/spec/control-plane.md#docker-driver): serves images as containers of an engine. The
+ * containers are the record of what runs: their labels name deployment, revision, generation and epoch, and they
+ * outlive the deploy worker, which finds them again. Nothing is written on this machine.
  */
 import { EventEmitter } from 'node:events'
 import type { ContainerInfo } from 'dockerode'

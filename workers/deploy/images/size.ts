@@ -1,4 +1,4 @@
-/** Size of the containers of a deployment (API: control-plane 4.3, external_docker). Pure. */
+/** Size of the containers of a deployment (docs/spec/control-plane.md#resource-spec). Pure. */
 import type { ResourceSpec } from '../../../schemas/deployments.js'
 import { type Range, rangeOf } from '../scaling.js'
 

@@ -1,7 +1,7 @@
 /**
- * The kubernetes driver (API: control-plane 11.4): serves images as Deployments of a cluster. The objects in the cluster
- * are the record of what runs: their labels name deployment, revision and generation, and they outlive the deploy worker,
- * which finds them again. Nothing is written on this machine. The kubelet restarts what exits.
+ * The kubernetes driver (docs/spec/control-plane.md#kubernetes-driver): serves images as Deployments of a cluster. The
+ * objects in the cluster are the record of what runs: their labels name deployment, revision and generation, and they
+ * outlive the deploy worker, which finds them again. Nothing is written on this machine. The kubelet restarts what exits.
  */
 import type { KubernetesObject, V1Deployment } from '@kubernetes/client-node'
 import type { Log } from '../../../bus/log.js'

@@ -1,4 +1,7 @@
-/** Whether a roll-out is ready, has failed, or goes on (API: control-plane 11.4). Pure, except for the looks it counts. */
+/**
+ * Whether a roll-out is ready, has failed, or goes on (docs/spec/control-plane.md#kubernetes-driver). Pure, except for
+ * the looks it counts.
+ */
 import type { V1ContainerStatus, V1Deployment, V1Pod } from '@kubernetes/client-node'
 import { CONTAINER } from './render.js'
 

@@ -1,4 +1,7 @@
-/** What this cluster does not run, or its operator does not allow, one sentence each (API: control-plane 11.4, 14). Pure. */
+/**
+ * What this cluster does not run, or its operator does not allow, one sentence each
+ * (docs/spec/control-plane.md#kubernetes-driver). Pure.
+ */
 import type { Config } from '../../../schemas/config.js'
 import { type LabelPolicy, labelPolicy, labelProblems, refusedIn, sentencesOf } from '../images/allowed.js'
 import type { Asked } from '../images/asked.js'

@@ -1,7 +1,8 @@
 /**
- * The objects of a revision in a cluster (API: control-plane 11.4). Each generation of a revision has a Deployment of graph
- * workers of its own, so that it starts beside what serves and nothing is lost when it does not become ready. The cutover
- * is a change of pool. There is no Service, because clients reach the edge, and replicas connect to the broker. Pure.
+ * The objects of a revision in a cluster (docs/spec/control-plane.md#kubernetes-driver). Each generation of a revision
+ * has a Deployment of graph workers of its own, so that it starts beside what serves and nothing is lost when it does
+ * not become ready. The cutover is a change of pool. There is no Service, because clients reach the edge, and replicas
+ * connect to the broker. Pure.
  */
 import { hash } from 'node:crypto'
 import type { Container, ResourceSpec, SecretReference } from '../../../schemas/deployments.js'

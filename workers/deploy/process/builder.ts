@@ -1,6 +1,6 @@
 /**
- * Builds the source of a revision into an artefact on this machine's disk (API: control-plane 11.2): fetch, install,
- * build, probe. Each attempt has its own folder. A finished artefact is found again by its key.
+ * Builds the source of a revision into an artefact on this machine's disk (docs/spec/control-plane.md#process-driver):
+ * fetch, install, build, probe. Each attempt has its own folder. A finished artefact is found again by its key.
  */
 import { hash } from 'node:crypto'
 import { chmod, mkdir, readFile, rm } from 'node:fs/promises'

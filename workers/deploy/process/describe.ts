@@ -1,4 +1,4 @@
-/** Reads the application's langgraph.json for a build (API: control-plane 11.2, assistants-crons-store 10). */
+/** Reads the application's langgraph.json for a build (docs/spec/control-plane.md#process-driver). */
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { readAppConfig } from '../../../schemas/application.js'

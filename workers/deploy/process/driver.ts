@@ -1,7 +1,8 @@
 /**
- * The process driver (API: control-plane 11.2): it builds a repository or an upload into an artefact on this machine's disk and runs
- * it as graph workers, which are children of the deploy worker. Every step may be repeated after a crash: each attempt
- * has its own folder, an artefact is complete or absent, and running revisions are reconciled with active ones.
+ * The process driver (docs/spec/control-plane.md#process-driver): it builds a repository or an upload into an artefact
+ * on this machine's disk and runs it as graph workers, which are children of the deploy worker. Every step may be
+ * repeated after a crash: each attempt has its own folder, an artefact is complete or absent, and running revisions are
+ * reconciled with active ones.
  */
 import { chmod, mkdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'

@@ -1,7 +1,7 @@
 /**
- * Fetches the files of a commit (API: control-plane 11.2). git runs without prompts, user configuration, hooks,
- * submodules or large-file filters, and only over the protocol of the URL. The caller stores the commit before the
- * build and passes it to a repeat: a moved branch cannot change a revision between two attempts.
+ * Fetches the files of a commit (docs/spec/control-plane.md#process-driver). git runs without prompts, user
+ * configuration, hooks, submodules or large-file filters, and only over the protocol of the URL. The caller stores the
+ * commit before the build and passes it to a repeat: a moved branch cannot change a revision between two attempts.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'

@@ -1,5 +1,5 @@
 /**
- * Installs and builds (API: control-plane 4.2, 11.2). `install_command` runs in the root of the repository,
+ * Installs and builds (docs/spec/control-plane.md#process-driver). `install_command` runs in the root of the repository,
  * `build_command` in the folder of langgraph.json. Without an install command the lock file selects the package
  * manager. The environment of the commands has no secret and no setting of Weft.
  */

@@ -1,6 +1,7 @@
 /**
- * Loads every graph of a built tree in a dedicated process with the environment of the application (API: control-plane
- * 11.2). A graph that cannot be loaded fails the build, with its stack in the log, and never reaches a worker.
+ * Loads every graph of a built tree in a dedicated process with the environment of the application
+ * (docs/spec/control-plane.md#process-driver). A graph that cannot be loaded fails the build, with its stack in the
+ * log, and never reaches a worker.
  */
 import { spawn } from 'node:child_process'
 import { dirname } from 'node:path'

@@ -1,4 +1,7 @@
-/** Size of the replicas of a deployment, as far as processes of one machine have a size (API: control-plane 4.3). */
+/**
+ * Size of the replicas of a deployment, as far as processes of one machine have a size
+ * (docs/spec/control-plane.md#resource-spec).
+ */
 import { availableParallelism } from 'node:os'
 import type { Config } from '../../../schemas/config.js'
 import { CLUSTER_ONLY, type ResourceSpec } from '../../../schemas/deployments.js'

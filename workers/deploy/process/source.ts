@@ -1,7 +1,7 @@
 /**
- * Allowed sources of deployments (API: control-plane 4.2, 11.2, 14): https and ssh to allowed addresses, and folders
- * below WEFT_LOCAL_SOURCES. All other forms that git knows are refused: its helpers run programs, and users may not
- * reach private addresses.
+ * Allowed sources of deployments (docs/spec/control-plane.md#source-config): https and ssh to allowed addresses, and
+ * folders below WEFT_LOCAL_SOURCES. All other forms that git knows are refused: its helpers run programs, and users
+ * may not reach private addresses.
  */
 import { lookup } from 'node:dns/promises'
 import { realpathSync } from 'node:fs'

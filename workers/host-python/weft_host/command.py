@@ -1,4 +1,4 @@
-"""The input that a run passes to the library, from the stored request (API: command)."""
+"""The input that a run passes to the library, from the stored request (docs/spec/runs.md#payload)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The config and the context that a run passes to the library, from the stored request (API: config, context)."""
+"""The config and the context that a run passes to the library, from the stored request (docs/spec/runs.md#payload)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def config_of(start: JsonObject, execution: JsonObject) -> JsonObject:
             config[name] = given[name]
     if start["kwargs"].get("strict_resume"):
         configurable["__pregel_strict_resume"] = True
-    # API: assistants-crons-store 6.7. What a client sent under these names was removed when the run was created.
+    # docs/spec/auth.md#graphs. What a client sent under these names was removed when the run was created.
     if isinstance(user := start.get("user"), dict):
         caller = cast(JsonObject, user)
         configurable["langgraph_auth_user"] = User(caller)

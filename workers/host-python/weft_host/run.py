@@ -63,7 +63,7 @@ class Run(RunState):
                 await finish(self, Outcome("error", error_of(error)))
 
     def announce(self) -> None:
-        """API: metadata is the first event of each attempt, with exactly these keys."""
+        """The first event of each attempt has exactly these keys (docs/spec/streams.md#format)."""
         start = self.start
         self.events.push("metadata", render({"run_id": start["run_id"], "attempt": start["attempt"]}))
         if self.v2 is not None:

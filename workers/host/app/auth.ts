@@ -1,5 +1,5 @@
 /**
- * `auth` of langgraph.json: the handlers of the SDK's Auth, called for one request (API: assistants-crons-store 6.2–6.4).
+ * `auth` of langgraph.json: the handlers of the SDK's Auth, called for one request (docs/spec/auth.md#handlers).
  * It fails closed: any result of a handler that is not documented as a permission refuses the request.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -83,7 +83,7 @@ async function pass(handlers: AuthHandlers, call: CheckCall, body: Uint8Array): 
   // First of all: code of the application may parse it, too.
   const fault = clientFault(body, MOST)
   if (fault !== null) throw new Refusal({ status: ERRORS[fault.code].status, detail: fault.detail })
-  // Without `authenticate` there is no user, and no handler runs (API: assistants-crons-store 6.3).
+  // Without `authenticate` there is no user, and no handler runs (docs/spec/auth.md#handlers).
   if (authenticate === undefined) return pack({ passed: { user: null, filters: {} } } satisfies CheckAnswer)
   const turn = async () => void (body.length > LARGE && (await nextTurn()))
   await turn()

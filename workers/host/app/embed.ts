@@ -1,7 +1,7 @@
 /**
- * `store.index.embed` of langgraph.json: texts to vectors (API: assistants-crons-store 10.3). It names an export of the
- * application, which is a function of texts or an Embeddings of LangChain, or a model of a provider, whose package the
- * application has installed.
+ * `store.index.embed` of langgraph.json: texts to vectors (docs/spec/application.md#store-and-checkpointer). It names
+ * an export of the application, which is a function of texts or an Embeddings of LangChain, or a model of a provider,
+ * whose package the application has installed.
  */
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'

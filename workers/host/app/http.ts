@@ -1,5 +1,5 @@
 /**
- * `http.app` of langgraph.json: routes and middleware of the application (API: assistants-crons-store 7.1). The edge
+ * `http.app` of langgraph.json: routes and middleware of the application (docs/spec/application.md#routes). The edge
  * passes requests on to a Unix socket of this process. What the application does not serve goes back to the edge over
  * a second socket, inside of the application's middleware, which therefore wraps the built-in routes.
  */

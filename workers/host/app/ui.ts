@@ -1,5 +1,5 @@
 /**
- * Components of user interfaces (`ui` of langgraph.json, API: assistants-crons-store 5), bundled for browsers. The page
+ * Components of user interfaces (`ui` of langgraph.json, docs/spec/http.md#system), bundled for browsers. The page
  * that loads a component provides React and the SDK, by the globals that the SDK sets there. No code of the application is
  * executed, but its files are read: with the rights of this process, not with those of a server.
  */

@@ -1,5 +1,5 @@
 /**
- * The logger that `getLogger()` of the SDK finds in a global (API: the methods of winston): lines on stdout, errors and
+ * The logger that `getLogger()` of the SDK finds in a global (it has the methods of winston): lines on stdout, errors and
  * warnings on stderr, with the run and the node that writes. It must be registered before the first file of the
  * application is imported, because modules call it at their top level.
  */

@@ -1,6 +1,6 @@
 /**
- * Describes a graph: its drawing, the JSON Schemas of its state, and its subgraphs (API: assistants-crons-store 2.5 to
- * 2.7). No run is needed; a part that cannot be derived is null.
+ * Describes a graph: its drawing, the JSON Schemas of its state, and its subgraphs
+ * (docs/spec/assistants.md#drawing). No run is needed; a part that cannot be derived is null.
  */
 import type { DrawCall, SchemasCall, SubgraphsCall } from '../../../schemas/host.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'

@@ -1,5 +1,5 @@
 /**
- * Converts chat messages to content blocks (API: threads-and-runs 17, messages). A message starts, its blocks start,
+ * Converts chat messages to content blocks (docs/spec/protocol-v2.md#content-blocks). A message starts, its blocks start,
  * grow and finish one after the other, and the message finishes. The library sends tokens as chunks, which the message
  * id assigns to a message, and whole messages that nodes return.
  */

@@ -1,5 +1,5 @@
 /**
- * Payloads of the modes `checkpoints`, `tasks` and `debug` as a client receives them (API: event catalogue): the
+ * Payloads of the modes `checkpoints`, `tasks` and `debug` as a client receives them (docs/spec/streams.md#events): the
  * payloads of the library, with references in place of configs and without internal members of Weft or the library.
  */
 import type { JsonObject } from '../../../schemas/json.js'

@@ -41,8 +41,8 @@ export interface Accumulated {
 }
 
 /**
- * API: messages/metadata once per message, messages/partial with the text so far, messages/complete once per message
- * that this run added to the state. Messages that the state held at the start are not sent.
+ * docs/spec/streams.md#events: messages/metadata once per message, messages/partial with the text so far, messages/complete
+ * once per message that this run added to the state. Messages that the state held at the start are not sent.
  */
 export function accumulated(push: (event: string, json: string) => void): Accumulated {
   const open = new Map<string, Message>()

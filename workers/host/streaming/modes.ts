@@ -1,8 +1,8 @@
 /**
- * Selects the modes that a run requests from the library and converts the library's chunks to events (API: event
- * catalogue). A mode that no client requested is never sent, even if another mode needs it. Subgraphs are requested
- * from the library only if the client requested them: since 1.7 this decides which tokens of subgraphs the library
- * sends.
+ * Selects the modes that a run requests from the library and converts the library's chunks to events
+ * (docs/spec/streams.md#events). A mode that no client requested is never sent, even if another mode needs it.
+ * Subgraphs are requested from the library only if the client requested them: since 1.7 this decides which tokens of
+ * subgraphs the library sends.
  */
 import type { JsonObject } from '../../../schemas/json.js'
 import type { StreamMode } from '../../../schemas/runs.js'

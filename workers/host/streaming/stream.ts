@@ -110,7 +110,7 @@ function isLarge(frame: string): boolean {
   return bytes > ALONE
 }
 
-/** API: event catalogue: the namespace follows the name; root events have the bare name. */
+/** docs/spec/streams.md#events: the namespace follows the name; root events have the bare name. */
 export const eventName = (event: string, ns: readonly string[]): string =>
   ns.length === 0 ? event : `${event}|${ns.join('|').replace(/[\r\n]/g, ' ')}`
 

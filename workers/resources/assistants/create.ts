@@ -1,4 +1,4 @@
-/** Creating an assistant (API: assistants-crons-store 2.2). */
+/** Creating an assistant (docs/spec/assistants.md#routes). */
 
 import { v7 } from 'uuid'
 import type { AssistantCreate } from '../../../schemas/assistants.js'

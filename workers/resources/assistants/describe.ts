@@ -16,7 +16,7 @@ import { askHost } from '../state/ask-graph.js'
 type Given = 'graph_id' | 'thread_id' | 'config'
 type Question = Omit<DrawCall, Given> | Omit<SchemasCall, Given> | Omit<SubgraphsCall, Given>
 
-/** `headers`: of the request, for graphs that are made by a function (API: assistants-crons-store 7.3). */
+/** `headers`: of the request, for graphs that are made by a function (docs/spec/application.md#headers). */
 export async function describe(
   deps: Deps,
   row: AssistantRow,

@@ -1,6 +1,6 @@
 /**
  * Deleting an assistant with its versions and crons; its runs are stopped, and with `threads` its threads deleted too
- * (API: assistants-crons-store 2.2). The assistant is removed last, so that an interrupted delete can be repeated.
+ * (docs/spec/assistants.md#routes). The assistant is removed last, so that an interrupted delete can be repeated.
  */
 import { contains, keysOf } from '../../../schemas/contains.js'
 import type { AssistantRow } from '../../../store/rows/assistants.js'

@@ -1,4 +1,4 @@
-/** `rpc.assistants.*` (API: assistants-crons-store 2.2). */
+/** `rpc.assistants.*` (docs/spec/assistants.md#routes). */
 import { bytesHandler, type Context, jsonHandler } from '../../../bus/serve.js'
 import { removeConsumer } from '../../../bus/streams.js'
 import { type Retirement, validateRetirement } from '../../../schemas/announcements.js'

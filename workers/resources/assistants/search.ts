@@ -1,4 +1,4 @@
-/** Searching and counting assistants (API: assistants-crons-store 2.2). */
+/** Searching and counting assistants (docs/spec/assistants.md#routes). */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Reply } from '../../../bus/serve.js'
 import type { AssistantCount, AssistantField, AssistantSearch } from '../../../schemas/assistants.js'

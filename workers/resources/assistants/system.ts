@@ -1,7 +1,7 @@
 /**
- * The system assistants of an application (API: assistants-crons-store 2.4): one per graph, whose id follows from the
- * graph's. A stored one stays as users made it, until langgraph.json gives its graph another description: then name and
- * description are taken over again. The config is that of the first announcement.
+ * The system assistants of an application (docs/spec/assistants.md#system-assistants): one per graph, whose id
+ * follows from the graph's. A stored one stays as users made it, until langgraph.json gives its graph another
+ * description: then name and description are taken over again. The config is that of the first announcement.
  */
 import type { Registration } from '../../../schemas/announcements.js'
 import type { Store } from '../../../store/port.js'

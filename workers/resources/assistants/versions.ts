@@ -1,5 +1,5 @@
 /**
- * Versions of assistants (API: assistants-crons-store 2.3): each patch makes one, whose number is greater than all
+ * Versions of assistants (docs/spec/assistants.md#versions): each patch makes one, whose number is greater than all
  * before it; `latest` makes an earlier one the active one without a new number.
  *
  * The first patch also stores the version before it. Until then the row of the assistant is its only version, and a

@@ -1,5 +1,5 @@
 /**
- * Firing crons (API: assistants-crons-store 3.3, 3.4): exactly one run per slot, even if several workers fire. The
+ * Firing crons (docs/spec/crons.md#schedules): exactly one run per slot, even if several workers fire. The
  * run comes first, under an id made of cron and slot, so that a repeat is the same run; then a compare-and-set moves
  * the cron to its next slot. Slots that were missed make one run, that of the latest.
  */

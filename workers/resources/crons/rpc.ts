@@ -1,4 +1,4 @@
-/** Crons for clients (API: assistants-crons-store 3); fire.ts fires them. */
+/** Crons for clients (docs/spec/crons.md); fire.ts fires them. */
 import { v7 } from 'uuid'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import type { AuthEvent } from '../../../schemas/auth/auth.js'

@@ -1,4 +1,4 @@
-/** Searching and counting crons (API: assistants-crons-store 3.2). */
+/** Searching and counting crons (docs/spec/crons.md#routes). */
 
 import type { Reply } from '../../../bus/serve.js'
 import { containsAll } from '../../../schemas/contains.js'

@@ -1,5 +1,5 @@
 /**
- * When a cron runs (API: assistants-crons-store 3.3). A slot is one occurrence of a schedule on the wall clock of its
+ * When a cron runs (docs/spec/crons.md#schedules). A slot is one occurrence of a schedule on the wall clock of its
  * zone, in ms since the epoch.
  *
  * At clock changes: a time of day that is skipped moves to the next existing one; one that occurs twice is one slot.

@@ -11,7 +11,7 @@ import { urlOf } from './text.js'
 import { findUpload, releaseUploads, useUpload } from './upload-rows.js'
 import { type Change, change, commit, outcomeSteps, wakeFor } from './write.js'
 
-/** API: control-plane 6.4. `version`: the If-Match of the request, or ''. */
+/** docs/spec/control-plane.md#patch. `version`: the If-Match of the request, or ''. */
 export async function patchDeployment(
   deps: Deps,
   id: string,
@@ -43,7 +43,7 @@ export async function patchDeployment(
   return after
 }
 
-/** A new revision: given members, and the latest revision for the others (API: control-plane 6.5). */
+/** A new revision: given members, and the latest revision for the others (docs/spec/control-plane.md#revisions). */
 export async function createRevision(deps: Deps, id: string, body: DeploymentPatch): Promise<Parsed<DeploymentBody>> {
   checkForm(body)
   const { source_revision_config, secrets, secret_references } = body
@@ -180,7 +180,7 @@ async function uploadSteps({ store }: Deps, now: Parsed<DeploymentBody>, wanted:
   )
 }
 
-/** Checks If-Match (API: control-plane 6.4). Throws precondition_failed. */
+/** Checks If-Match (docs/spec/control-plane.md#patch). Throws precondition_failed. */
 function checkVersion(now: Parsed<DeploymentBody>, version: string): void {
   if (version === '' || version === '*') return
   if (!version.split(',').some(one => one.trim() === etagOf(now)))

@@ -1,4 +1,7 @@
-/** Creation of a deployment (API: control-plane 6.1): its first revision, its secrets and its project, then itself. */
+/**
+ * Creation of a deployment (docs/spec/control-plane.md#create): its first revision, its secrets and its project, then
+ * itself.
+ */
 import { v7 } from 'uuid'
 import {
   type DeploymentCreate,
@@ -135,7 +138,7 @@ function buildRecords(creation: Creation): void {
     slug: slugOf(request.name, id),
     source,
     source_config,
-    // Rows carry the id of their deployment, so there is no database to provision (API: control-plane 10.3).
+    // Rows carry the id of their deployment, so there is no database to provision (docs/spec/control-plane.md#reconciling).
     status: deploymentAfter('AWAITING_DATABASE', 'provisioned'),
     generation: 1,
     seq: revision === null ? 0 : 1,

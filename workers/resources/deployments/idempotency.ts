@@ -1,7 +1,7 @@
 /**
- * Idempotency-Key on the creation of a deployment (API: control-plane 6.1): for 24 hours the same key with the same
- * body answers the deployment that it created, and another body is 409. The record holds a keyed digest of the body,
- * because the body holds secrets.
+ * Idempotency-Key on the creation of a deployment (docs/spec/control-plane.md#create): for 24 hours the same key with
+ * the same body answers the deployment that it created, and another body is 409. The record holds a keyed digest of
+ * the body, because the body holds secrets.
  */
 import { hash } from 'node:crypto'
 import { fail } from '../../../schemas/errors.js'

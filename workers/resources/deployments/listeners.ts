@@ -1,6 +1,6 @@
 /**
- * Listeners (API: control-plane 3) deploy into a cluster that the control plane does not reach. Weft has none: its own
- * deploy workers reach every engine and cluster. Clients ask for the list before they deploy an image.
+ * Listeners (docs/spec/control-plane.md#listeners) deploy into a cluster that the control plane does not reach. Weft has
+ * none: its own deploy workers reach every engine and cluster. Clients ask for the list before they deploy an image.
  */
 import { bytesHandler } from '../../../bus/serve.js'
 import { fail } from '../../../schemas/errors.js'

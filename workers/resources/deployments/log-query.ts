@@ -1,4 +1,4 @@
-/** Log queries: the form of existing clients (`/v1/projects/…`) and our own (API: control-plane 13). */
+/** Log queries: the form of existing clients (`/v1/projects/…`) and our own (docs/spec/control-plane.md#logs). */
 import { bytesHandler, fieldsHandler, type Handler, type Reply } from '../../../bus/serve.js'
 import type { LogStage } from '../../../schemas/deploy-calls.js'
 import { type LogQuery, validateLogQuery } from '../../../schemas/deployments.js'

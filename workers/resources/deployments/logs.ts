@@ -1,7 +1,7 @@
 /**
- * Logs of revisions (API: control-plane 13). Lines are stored in batches, one record each, numbered within their stage.
- * `created_at` is the time of a batch's last line and `updated_at` that of its first, so a read can begin at any time.
- * Within a stage the times of lines never decrease.
+ * Logs of revisions (docs/spec/control-plane.md#logs). Lines are stored in batches, one record each, numbered within
+ * their stage. `created_at` is the time of a batch's last line and `updated_at` that of its first, so a read can
+ * begin at any time. Within a stage the times of lines never decrease.
  */
 import { hash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-/** The merge rule of PATCH (API: control-plane 6.4): null never clears a member. Pure. */
+/** The merge rule of PATCH (docs/spec/control-plane.md#patch): null never clears a member. Pure. */
 import {
   type DeploymentPatch,
   SCALE_TO_ZERO,

@@ -1,5 +1,5 @@
 /**
- * Webhooks of git hosts (API: control-plane 4.2 `build_on_push`, 11.2): a push makes a new revision of each deployment that
+ * Webhooks of git hosts (docs/spec/control-plane.md#source-config): a push makes a new revision of each deployment that
  * builds its branch. GitHub signs the body, GitLab sends the secret itself. A repeated delivery makes no second revision,
  * and a replayed older one deploys nothing old: the revision takes the commit that the branch has when it is fetched.
  */

@@ -1,4 +1,4 @@
-/** resource_spec (API: control-plane 4.3): contradictions between its members, and its stored form. */
+/** resource_spec (docs/spec/control-plane.md#resource-spec): contradictions between its members, and its stored form. */
 import type { Container, ResourceSpec, VolumeMount } from '../../../schemas/deployments.js'
 
 interface Mistake {

@@ -1,5 +1,5 @@
 /**
- * The stored form of a deployment (design: section 5). The record `deployment` is the aggregate and the truth.
+ * The stored form of a deployment (decision 017). The record `deployment` is the aggregate and the truth.
  * Revisions and versions of secrets are separate records, inserted before the one compare-and-set that refers to them.
  * Until then `due_at` marks them as uncommitted, and the sweep removes them.
  *

@@ -1,4 +1,4 @@
-/** Deployments and revisions: the handlers of clients (API: contract, control-plane 6). */
+/** Deployments and revisions: the handlers of clients (docs/spec/control-plane.md#routes). */
 import { bytesHandler, fieldsHandler, type Reply } from '../../../bus/serve.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import {
@@ -102,7 +102,7 @@ async function answer(deps: Deps, head: CallHead, row: Parsed<DeploymentBody>, s
   }
 }
 
-/** The answer; values of secrets only with WEFT_SECRETS_READ (API: control-plane 8.2). */
+/** The answer; values of secrets only with WEFT_SECRETS_READ (docs/spec/control-plane.md#secrets). */
 async function showDeployment(deps: Deps, head: CallHead, row: Parsed<DeploymentBody>) {
   const { tenant_id } = deps.workspace
   const secrets = deps.config.secrets_read ? await secretsOf(deps, row.id, row.body.secrets) : null
@@ -115,7 +115,7 @@ async function search(deps: Deps, head: CallHead): Promise<Reply> {
   return { body: JSON.stringify({ resources, offset }) }
 }
 
-/** 200 when all are deleted, else 207 with one result each (API: control-plane 6.3). */
+/** 200 when all are deleted, else 207 with one result each (docs/spec/control-plane.md#delete). */
 async function deleteAll(deps: Deps, head: CallHead): Promise<Reply> {
   const query = openQuery(head.query)
   const ids = query.ids('deployment_ids')

@@ -1,6 +1,6 @@
 /**
- * The rules for the values of a deployment (API: control-plane 4, 5), beyond the types of its members. Wrong forms and
- * ranges are problems (422); members of the other source are refused with one sentence (400).
+ * The rules for the values of a deployment (docs/spec/control-plane.md#rules-by-source), beyond the types of its
+ * members. Wrong forms and ranges are problems (422); members of the other source are refused with one sentence (400).
  */
 import { isAbsolute, normalize, resolve } from 'node:path'
 import {
@@ -160,7 +160,10 @@ function secretProblems(secrets: readonly Secret[], say: (loc: (string | number)
   if (total > MAX_SECRETS) say(['secrets'], 'expected at most 512 KiB in all')
 }
 
-/** Variables that the platform sets for a deployment (API: control-plane 4.6). Two are for its source, not its application. */
+/**
+ * Variables that the platform sets for a deployment (docs/spec/control-plane.md#variables). Two are for its source, not
+ * its application.
+ */
 const RESERVED =
   /^(PATH|PORT|HOST|HOSTNAME|MOUNT_PREFIX|NATS_URL|MONGODB_URL|DATABASE_URI|POSTGRES_URI|WEFT_(?!GIT_(?:TOKEN|SSH_KEY)$).*|LANGSMITH_(HOST_PROJECT_ID|HOST_REVISION_ID|TENANT_ID|DEPLOYMENT_NAME|LANGGRAPH_GIT_(REPO|REF|REF_SHA)))$/
 /** Characters that a plain command does not have: quotes, pipes, redirections, variables. */
@@ -179,7 +182,7 @@ interface Policy {
   local_sources: readonly string[]
 }
 
-/** Null, or the sentence that refuses these values for this source (API: control-plane 5). */
+/** Null, or the sentence that refuses these values for this source (docs/spec/control-plane.md#rules-by-source). */
 export function refusalOf(
   { source, source_config, source_revision_config }: DeploymentValues,
   policy: Policy,

@@ -1,4 +1,4 @@
-/** Searches of deployments and revisions (API: control-plane 2.3, 6.2, 6.5): filters, then offset, then limit. */
+/** Searches of deployments and revisions (docs/spec/control-plane.md#lists): filters, then offset, then limit. */
 import {
   DEPLOYMENT_STATUSES,
   type DeploymentStatus,

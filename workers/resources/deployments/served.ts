@@ -1,4 +1,4 @@
-/** The view of deployments in the run plane (API: control-plane 12). */
+/** The view of deployments in the run plane (docs/spec/control-plane.md#run-plane). */
 import type { AppHostSettings } from '../../../schemas/app-host.js'
 import { poolOf } from '../../../schemas/deploy-calls.js'
 import { BUILT_IN_APP } from '../../../schemas/ids.js'

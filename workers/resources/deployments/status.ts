@@ -1,11 +1,11 @@
-/** The two state machines as tables (API: control-plane 7). Pure. */
+/** The two state machines as tables (docs/spec/control-plane.md#revision-status). Pure. */
 import type { DeploymentStatus, RevisionStatus, Source } from '../../../schemas/deployments.js'
 
 export type DeploymentEvent = 'provisioned' | 'not provisioned' | 'idle' | 'work' | 'delete' | 'lost' | 'found'
 
 type To<Status extends string> = { [from in Status]?: Status }
 
-/** API: control-plane 7.1. Other pairs change nothing. */
+/** docs/spec/control-plane.md#deployment-status. Other pairs change nothing. */
 const DEPLOYMENT: { [event in DeploymentEvent]: To<DeploymentStatus> } = {
   provisioned: { AWAITING_DATABASE: 'READY' },
   'not provisioned': { AWAITING_DATABASE: 'UNKNOWN' },
@@ -27,7 +27,7 @@ export const deploymentAfter = (status: DeploymentStatus, event: DeploymentEvent
 
 const ENDS = ['INTERRUPTED', 'UNKNOWN'] as const satisfies RevisionStatus[]
 
-/** API: control-plane 7.2, T2 to T17. A status without a row is terminal. */
+/** docs/spec/control-plane.md#revision-status, T2 to T17. A status without a row is terminal. */
 export const REVISION: { readonly [from in RevisionStatus]?: readonly RevisionStatus[] } = {
   CREATING: ['CREATE_FAILED', 'QUEUED', 'AWAITING_BUILD', 'AWAITING_DEPLOY', ...ENDS],
   QUEUED: ['AWAITING_BUILD', 'AWAITING_DEPLOY', 'SKIPPED', ...ENDS],

@@ -1,4 +1,4 @@
-/** Interrupts of revisions and deletes of deployments (API: control-plane 6.3, 6.5). */
+/** Interrupts of revisions and deletes of deployments (docs/spec/control-plane.md#delete). */
 import { fail } from '../../../schemas/errors.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'

@@ -228,7 +228,7 @@ function advanceRollout(body: DeploymentBody, ask: DeployAdvance, message: strin
   return status === 'DEPLOYED' ? cutOver(after, next, ask) : after
 }
 
-/** API: control-plane 7.2, T13. The only place that changes the active revision. */
+/** docs/spec/control-plane.md#revision-status, T13. The only place that changes the active revision. */
 const cutOver = (
   body: DeploymentBody,
   rollout: Rollout,
@@ -247,7 +247,7 @@ const cutOver = (
   },
 })
 
-/** The tag of an image reference (API: control-plane 8.4). */
+/** The tag of an image reference (docs/spec/control-plane.md#image-version). */
 const tagOf = (image: string | null): string | null =>
   /:([\w][\w.-]*)(@|$)/.exec(image?.split('/').at(-1) ?? '')?.[1] ?? null
 

@@ -1,4 +1,4 @@
-/** The answers for deployments and revisions (API: control-plane 4.1, 4.5; contract "Deployment"). */
+/** The answers for deployments and revisions (docs/spec/control-plane.md#deployment). */
 import type { Deployment, Revision, Source, SourceRevisionConfig } from '../../../schemas/deployments.js'
 import { fail } from '../../../schemas/errors.js'
 import { time } from '../../../schemas/json.js'
@@ -7,7 +7,7 @@ import { secretsPlace } from '../keys/ring.js'
 import { type DeploymentBody, type Parsed, type RevisionBody, type SecretsBody, statusOf } from './row.js'
 import { isOver } from './status.js'
 
-/** Replaces the value of a secret in answers (API: control-plane 8.2). */
+/** Replaces the value of a secret in answers (docs/spec/control-plane.md#secrets). */
 export const MASK = '********'
 
 interface ViewOptions {

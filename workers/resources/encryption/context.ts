@@ -1,4 +1,4 @@
-/** Which request is served, for the context of its encryption (API: `X-Encryption-Context`, and the `context` handler). */
+/** Which request is served, for the context of its encryption (docs/application.md#encryption). */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { AuthUser } from '../../../schemas/auth/auth.js'
 import type { CallHead } from '../../../schemas/calls.js'

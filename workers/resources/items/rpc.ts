@@ -1,4 +1,4 @@
-/** Items of the store that the threads of an application share (API: assistants-crons-store 4): their calls. */
+/** Items of the store that the threads of an application share (docs/spec/items.md): their calls. */
 import { bytesHandler, type Context, jsonHandler, type Reply } from '../../../bus/serve.js'
 import {
   type ItemPut,

@@ -8,7 +8,10 @@ import type { PoolSettings } from '../rows/pool-settings.js'
 const MINUTE_MS = 60_000
 export const NO_ITEM = 'Item not found'
 
-/** Filters see the members of the value, and the namespace and the key in their place (API: assistants-crons-store 6.6). */
+/**
+ * Filters see the members of the value, and the namespace and the key in their place
+ * (docs/spec/auth.md#filters-on-items).
+ */
 export const seesItem = (
   access: Access,
   { value, namespace, key }: Pick<ItemRow, 'value' | 'namespace' | 'key'>,

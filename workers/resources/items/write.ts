@@ -22,8 +22,8 @@ export const removeStep = (app: string, { namespace, key }: ItemRef): Extract<St
 })
 
 /**
- * Stores the item durably. Throws `invalid` for a namespace that breaks the rules, and as API: assistants-crons-store 6.6
- * `not_found` for an item that is not visible, `forbidden` for one that would not be.
+ * Stores the item durably. Throws `invalid` for a namespace that breaks the rules, and as
+ * docs/spec/auth.md#filters-on-items `not_found` for an item that is not visible, `forbidden` for one that would not be.
  */
 export async function putItem(deps: Deps, access: Access, body: ItemPut): Promise<void> {
   const [vectors] = await embedItems(deps, access.app, [body])

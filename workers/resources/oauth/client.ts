@@ -1,7 +1,7 @@
 /**
  * Requests to OAuth providers: the exchange of a code, refresh, revocation. oauth4webapi makes the requests and validates
  * the answers; they travel through workers/outbound.ts. Answers of providers that differ from RFC 6749 are first brought
- * into its form (API: control-plane 9.4).
+ * into its form (docs/spec/oauth.md#flow).
  */
 import { hash } from 'node:crypto'
 import * as oauth from 'oauth4webapi'
@@ -41,7 +41,7 @@ export const isUnreachable = (error: unknown): boolean =>
 export const reasonOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).slice(0, 200)
 
-/** Where the browser goes (API: control-plane 9.4, step 2). Query parameters of `auth_url` stay. */
+/** Where the browser goes (docs/spec/oauth.md#flow, step 2). Query parameters of `auth_url` stay. */
 export function authorizationUrl(
   { body }: Row<ProviderBody>,
   flow: { scopes: readonly string[]; redirect_uri: string },

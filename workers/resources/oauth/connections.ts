@@ -1,4 +1,4 @@
-/** Agents that may use a token of a user as if that was their own (API: control-plane 3, row 25). */
+/** Agents that may use a token of a user as if that was their own (docs/spec/oauth.md#agent-connections). */
 import { v7 } from 'uuid'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'

@@ -1,5 +1,5 @@
 /**
- * The consent of a user (API: control-plane 9.2, 9.4):
+ * The consent of a user (docs/spec/oauth.md#flow):
  *
  *   begin     a flow with a state of 32 random bytes, of which the SHA-256 is stored; lives for 10 minutes
  *   start     our page binds the browser to the flow by a cookie, and sends it to the provider

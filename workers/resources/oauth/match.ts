@@ -1,4 +1,4 @@
-/** Which stored token serves a request (API: control-plane 9.2). */
+/** Which stored token serves a request (docs/spec/oauth.md#authenticate). */
 import type { Store } from '../../../store/port.js'
 import { each } from '../rows/record.js'
 import type { ProviderBody } from './provider-row.js'

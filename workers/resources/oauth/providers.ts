@@ -1,4 +1,4 @@
-/** OAuth providers (API: contract, control-plane 9.1). Clients take 200 for success and nothing else, create included. */
+/** OAuth providers (docs/spec/oauth.md#providers). Clients take 200 for success and nothing else, create included. */
 import { v7 } from 'uuid'
 import { bytesHandler, fieldsHandler, type Reply } from '../../../bus/serve.js'
 import type { CallHead } from '../../../schemas/calls.js'
@@ -37,7 +37,7 @@ async function create(deps: Deps, given: ProviderCreate, head: CallHead): Promis
   return answer(deps, await insertProvider(deps, given, head))
 }
 
-/** The audit line of a change: who, and the names of what changed (API: control-plane 14). */
+/** The audit line of a change: who, and the names of what changed (docs/spec/control-plane.md#security). */
 const logChange = (
   { link }: Deps,
   { by }: CallHead,

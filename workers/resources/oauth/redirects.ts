@@ -1,5 +1,5 @@
 /**
- * Where a provider sends the browser back (API: control-plane 9.4, step 3). Only addresses of this server, and those of
+ * Where a provider sends the browser back (docs/spec/oauth.md#flow, step 3). Only addresses of this server, and those of
  * WEFT_OAUTH_REDIRECTS, letter by letter: any other one would give the code away.
  */
 import type { CallHead } from '../../../schemas/calls.js'

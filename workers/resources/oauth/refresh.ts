@@ -21,7 +21,7 @@ import { type Granted, isUnreachable, ProviderRefused, reasonOf, refreshGrant, r
 import { type ProviderBody, providerOf } from './provider-row.js'
 import { audit, CONNECTION, parse, patchOf, type Row, TOKEN, type TokenBody } from './rows.js'
 
-/** A token that is valid for less is refreshed (API: control-plane 9.5); a short-lived one in its last half. */
+/** A token that is valid for less is refreshed (docs/spec/oauth.md#tokens); a short-lived one in its last half. */
 const EARLY_MS = 60_000
 const TRIES = 3
 const PAUSE_MS = 500

@@ -1,4 +1,4 @@
-/** The OAuth flow, tokens and connections over HTTP (API: control-plane 9.2–9.5; 3, rows 21–26). */
+/** The OAuth flow, tokens and connections over HTTP (docs/spec/oauth.md). */
 import { bytesHandler, fieldsHandler, jsonHandler, type Reply } from '../../../bus/serve.js'
 import {
   type Authenticate,

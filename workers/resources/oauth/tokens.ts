@@ -1,4 +1,4 @@
-/** Stored tokens: list, exists, import, change, delete (API: control-plane 9.5). Nothing here answers with a token. */
+/** Stored tokens: list, exists, import, change, delete (docs/spec/oauth.md#tokens). Nothing here answers with a token. */
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import type { TokenEvent, TokenImport, TokenPatch, TokenSummary } from '../../../schemas/oauth.js'

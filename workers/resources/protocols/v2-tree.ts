@@ -1,5 +1,5 @@
 /**
- * The graphs of a run (API: threads-and-runs 17, agent.getTree): the root graph and the subgraphs that it started, read
+ * The graphs of a run (docs/spec/protocol-v2.md#commands): the root graph and the subgraphs that it started, read
  * from the lifecycle events of the run while its stream is stored. A run without such events has the root only.
  */
 import { parseLarge } from '../../../bus/decode.js'

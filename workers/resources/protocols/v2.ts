@@ -1,5 +1,5 @@
 /**
- * Commands of protocol v2 on a thread (API: threads-and-runs 17): each has one answer, `success` or `error`, with HTTP
+ * Commands of protocol v2 on a thread (docs/spec/protocol-v2.md): each has one answer, `success` or `error`, with HTTP
  * status 200; only a body that is not a command is 400. No process holds state of the protocol: a command reads what it
  * needs to know of earlier ones from the rows.
  */
@@ -26,7 +26,7 @@ import { history, stateOf } from '../threads/state.js'
 import { treeOf } from './v2-tree.js'
 
 export const commands = (deps: Deps) => ({
-  /** The validated filter of an event stream (API: event stream body). */
+  /** The validated filter of an event stream (docs/spec/protocol-v2.md#event-streams). */
   filter: jsonHandler<v2.EventsRequest>(v2.validateEventsRequest, body => ({ body: JSON.stringify(askedOf(body)) })),
   command: bytesHandler(async (bytes, context) => {
     const command = readCommand(bytes, () => null)
@@ -165,7 +165,7 @@ function checkParams<T>(params: JsonObject, validate: (value: unknown) => IValid
 const MODES: StreamMode[] = ['values', 'updates', 'messages-tuple', 'tools', 'custom', 'tasks', 'checkpoints']
 const STRATEGIES: unknown[] = ['reject', 'rollback', 'interrupt', 'enqueue']
 
-/** Options of every run of the protocol (API: run.start). */
+/** Options of every run of the protocol (docs/spec/protocol-v2.md#commands). */
 const COMMON = { stream_mode: MODES, stream_subgraphs: true, stream_resumable: true, if_not_exists: 'create' } as const
 
 /** With pending interrupts, the input of a run is the answer to them. A connection runs one assistant. */

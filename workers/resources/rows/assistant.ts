@@ -1,4 +1,4 @@
-/** Assistants as they are first written and found (API: assistants-crons-store 2). */
+/** Assistants as they are first written and found (docs/spec/assistants.md). */
 import { v5 } from 'uuid'
 import { fail, type WeftError } from '../../../schemas/errors.js'
 import { SYSTEM_ASSISTANT_NAMESPACE, uuidOf } from '../../../schemas/ids.js'
@@ -33,13 +33,16 @@ export const versionOf = ({ updated_at, ...row }: AssistantRow): AssistantVersio
   created_at: updated_at,
 })
 
-/** By id or by graph id: a graph's own name wins (API: assistants 2.4). Null when neither is known or visible. */
+/**
+ * By id or by graph id: a graph's own name wins (docs/spec/assistants.md#system-assistants). Null when neither is known
+ * or visible.
+ */
 export async function findAssistant(store: Store, access: Access, given: string): Promise<AssistantRow | null> {
   const row = await findAny(store, access.app, given)
   return row !== null && sees(access, row.metadata) ? row : null
 }
 
-/** Like `findAssistant`, for runs and crons: they may use every system assistant (API: assistants-crons-store 6.4). */
+/** Like `findAssistant`, for runs and crons: they may use every system assistant (docs/spec/auth.md#events). */
 export async function findRunnable(store: Store, access: Access, given: string): Promise<AssistantRow | null> {
   const row = await findAny(store, access.app, given)
   return row !== null && (sees(access, row.metadata) || isSystem(row)) ? row : null

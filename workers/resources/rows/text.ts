@@ -87,7 +87,7 @@ export const runFields = (row: Parameters<typeof runText>[0]) => ({
   cancel_reason: json(row.cancel_reason ?? null),
 })
 
-/** API: assistants-crons-store 4.1. */
+/** docs/spec/items.md. */
 export const itemText = ({ namespace, key, value, created_at, updated_at, score }: FoundItem): string =>
   `{"namespace":${json(namespace)},"key":${json(key)},"value":${value},` +
   `"created_at":"${time(created_at)}","updated_at":"${time(updated_at)}"${score === undefined ? '' : `,"score":${score}`}}`
@@ -95,7 +95,7 @@ export const itemText = ({ namespace, key, value, created_at, updated_at, score 
 /** `score`: of an item that was searched for by meaning; null when it has no vectors. */
 export type FoundItem = ItemRow & { score?: number | null }
 
-/** The state of a thread that has no checkpoint (API: threads-and-runs 6). */
+/** The state of a thread that has no checkpoint (docs/spec/threads.md#state-and-history). */
 export const EMPTY_STATE =
   '{"values":{},"next":[],"tasks":[],"checkpoint":null,"parent_checkpoint":null,"metadata":{},"created_at":null,"interrupts":[]}'
 
@@ -103,7 +103,7 @@ export const EMPTY_STATE =
 export const stateText = (values: Uint8Array | null, rest: Uint8Array): string =>
   `{"values":${values ? decoder.decode(values) : '{}'},${decoder.decode(rest)}`
 
-/** The answer of wait and join (API: threads-and-runs 10): values, with `__interrupt__` or as `__error__`. */
+/** The answer of wait and join (docs/spec/runs.md#wait-and-join): values, with `__interrupt__` or as `__error__`. */
 export function resultText(values: Uint8Array | null, interrupts: unknown[], error: string | null): string {
   if (error !== null) return `{"__error__":${error}}`
   const text = values === null ? '{}' : decoder.decode(values)

@@ -1,4 +1,4 @@
-/** The status of a thread (API: threads-and-runs 4), its next run, and its fields before a run, for a rollback. */
+/** The status of a thread (docs/spec/threads.md#status), its next run, and its fields before a run, for a rollback. */
 import type { ThreadStatus } from '../../../schemas/threads.js'
 import type { RunSummary } from '../../../store/rows/runs.js'
 import type { Queued, ThreadRow } from '../../../store/rows/threads.js'

@@ -1,5 +1,5 @@
 /**
- * Expiry of threads (API: threads-and-runs 5 `ttl`; assistants-crons-store 10.3). The time counts from the last change
+ * Expiry of threads (docs/spec/threads.md#create). The time counts from the last change
  * of the thread. The row holds when to check, and only then is `updated_at` read, so that a run costs nothing.
  */
 import type { ThreadTtl, TtlDefaults } from '../../../schemas/threads.js'

@@ -1,5 +1,5 @@
 /**
- * POST /runs/batch (API: threads-and-runs 9): many stateless runs at once, none when the request is invalid, answered in
+ * POST /runs/batch (docs/spec/runs.md#routes): many stateless runs at once, none when the request is invalid, answered in
  * its order. The ids of the runs are derived from one, so that a repeated create makes no second runs.
  */
 import { v7 } from 'uuid'

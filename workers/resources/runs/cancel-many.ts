@@ -1,4 +1,4 @@
-/** POST /runs/cancel (API: threads-and-runs 11): the named runs of a thread, or all of a status. */
+/** POST /runs/cancel (docs/spec/runs.md#cancel): the named runs of a thread, or all of a status. */
 
 import type { Context, Reply } from '../../../bus/serve.js'
 import { fail } from '../../../schemas/errors.js'

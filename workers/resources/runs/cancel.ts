@@ -1,4 +1,4 @@
-/** Cancelling runs (API: threads-and-runs 11): a field of the row makes it durable, a message makes it fast. */
+/** Cancelling runs (docs/spec/runs.md#cancel): a field of the row makes it durable, a message makes it fast. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cancelReaches } from '../../../bus/events.js'
 import { type CallHead, HAND_OVER_MS } from '../../../schemas/calls.js'
@@ -24,7 +24,7 @@ export function actionOf({ query }: CallHead): Action {
   return action
 }
 
-/** `cancel_reason` of a run: a word and a sentence (API: Run; the SDK knows `taken`). */
+/** `cancel_reason` of a run: a word and a sentence (docs/spec/runs.md#run; the SDK knows `taken`). */
 export const REASONS = {
   client: 'cancelled: a client asked for it',
   taken: 'taken: its input was absorbed by another run',

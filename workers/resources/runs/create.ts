@@ -1,6 +1,6 @@
 /**
  * Creating a run. Accepted = its row is stored durably and the thread row has taken it; the wake-up comes after.
- * Order of checks: API threads-and-runs 8.1. Repeatable by run id: a repeated create answers the stored run.
+ * Order of checks: docs/spec/runs.md#order-of-checks. Repeatable by run id: a repeated create answers the stored run.
  */
 import type { Reply } from '../../../bus/serve.js'
 import { fail } from '../../../schemas/errors.js'

@@ -1,8 +1,8 @@
 /**
- * Idempotency-Key on run creation (design 7): for 24 hours the same key with the same body answers the run that it made,
- * another body is 422, and one whose first request is still under way 409. The record is written together with the run
- * row, after it, and is removed with it when the run is never accepted: a record without a run means that the run has
- * ended and was removed.
+ * Idempotency-Key on run creation (decision 023): for 24 hours the same key with the same body answers the run that
+ * it made, another body is 422, and one whose first request is still under way 409. The record is written together
+ * with the run row, after it, and is removed with it when the run is never accepted: a record without a run means
+ * that the run has ended and was removed.
  */
 import { createHash, hash } from 'node:crypto'
 import type { Reply } from '../../../bus/serve.js'

@@ -1,4 +1,4 @@
-/** GET /threads/{id}/runs (API: threads-and-runs 9): newest first, by status and by metadata, a page at a time. */
+/** GET /threads/{id}/runs (docs/spec/runs.md#routes): newest first, by status and by metadata, a page at a time. */
 import type { Context, Reply } from '../../../bus/serve.js'
 import { containsAll } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'

@@ -1,6 +1,6 @@
 /**
- * The effect of a new run on the runs before it (API: threads-and-runs 8.6). The decision is made on the thread row that
- * is then compared and set, so that two callers cannot both be first.
+ * The effect of a new run on the runs before it (docs/spec/runs.md#multitask-strategies). The decision is made on the
+ * thread row that is then compared and set, so that two callers cannot both be first.
  */
 import { sendCancel } from '../../../bus/events.js'
 import { fail } from '../../../schemas/errors.js'

@@ -1,4 +1,4 @@
-/** The stored execution request: the body of a create merged with its assistant (API: threads-and-runs 7, 8.3, 8.8). */
+/** The stored execution request: the body of a create merged with its assistant (docs/spec/runs.md#payload). */
 import { isObject, type JsonObject, merge, type Config as RunConfig } from '../../../schemas/json.js'
 import type { Durability, RunCreate, RunKwargs, StreamMode } from '../../../schemas/runs.js'
 import type { AssistantRow } from '../../../store/rows/assistants.js'
@@ -142,6 +142,6 @@ function tracerOf({ langsmith_tracer: tracer }: RunCreate): JsonObject {
 const contextOf = (base: unknown, given: unknown): unknown =>
   given === undefined || given === null ? base : isObject(base) && isObject(given) ? merge(base, given) : given
 
-/** Design 7: durability wins; without it, checkpoint_during false means exit. */
+/** `durability` wins. Without it, checkpoint_during false means exit. */
 const durabilityOf = ({ durability, checkpoint_during }: RunCreate): Durability =>
   durability ?? (checkpoint_during === false ? 'exit' : 'async')

@@ -1,5 +1,5 @@
 /**
- * DELETE of a run (API: threads-and-runs 9): its row, its checkpoints and its events; the thread follows the latest
+ * DELETE of a run (docs/spec/runs.md#routes): its row, its checkpoints and its events; the thread follows the latest
  * checkpoint that remains. One that is pending or running is refused, or with `force` rolled back, which is the same.
  */
 import type { Context, Reply } from '../../../bus/serve.js'

@@ -1,5 +1,5 @@
 /**
- * Completes creates, claims and ends that a crash interrupted between two steps (design 2.3). A store with transactions
+ * Completes creates, claims and ends that a crash interrupted between two steps (decision 003). A store with transactions
  * never needs it; it is called for all stores, because the port allows stores without.
  */
 import { isTerminal } from '../../../schemas/runs.js'

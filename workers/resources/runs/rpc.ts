@@ -1,4 +1,4 @@
-/** Runs for clients: create, read, join, wait (API: threads-and-runs 7–10, 14). */
+/** Runs for clients: create, read, join, wait (docs/spec/runs.md#routes). */
 import { decodeAs } from '../../../bus/decode.js'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import type { AuthEvent } from '../../../schemas/auth/auth.js'
@@ -192,7 +192,7 @@ async function requireRun({ store }: Deps, row: RunSummary | null, head: CallHea
 }
 
 /**
- * API: threads-and-runs 10. A temporary run stores its result, as do a run of an entrypoint that stopped at an
+ * docs/spec/runs.md#wait-and-join. A temporary run stores its result, as do a run of an entrypoint that stopped at an
  * interrupt and one of a graph with a schema for its output; other runs are answered from their thread. Null while the thread still holds the run: a store without transactions shows the end of a run before its final state.
  */
 async function result({ store }: Deps, row: RunSummary): Promise<string | Uint8Array | null> {

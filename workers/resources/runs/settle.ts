@@ -203,7 +203,7 @@ function threadStep({ lease, outcome, run, thread, final }: Settling, latest_che
   }
 }
 
-/** API: the interrupts of a thread name a schema for their answer only where there is one; those of wait say null. */
+/** The interrupts of a thread name a schema for their answer only where there is one; those of wait say null. */
 const withoutNoSchema = (name: string, value: unknown): unknown =>
   name === 'response_schema' && value === null ? undefined : value
 

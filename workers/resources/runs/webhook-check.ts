@@ -55,7 +55,7 @@ const anyOf = (lists: readonly Addresses[]): Addresses => ({
   check: (address, family) => lists.some(list => list.check(address, family)),
 })
 
-/** A path names a route of the application's own `http.app` (API: assistants-crons-store 7.4). */
+/** A path names a route of the application's own `http.app` (docs/spec/application.md#webhooks). */
 export const isRoute = (webhook: string): boolean => webhook.startsWith('/')
 
 const ABSOLUTE = 'expected an absolute http or https URL'

@@ -1,5 +1,5 @@
 /**
- * Webhooks (API: threads-and-runs 16): one signed POST after a run has ended. The intent is written with the end of the
+ * Webhooks (docs/spec/runs.md#webhooks): one signed POST after a run has ended. The intent is written with the end of the
  * run (`webhook_due_at`), so that a crash loses none; at least once, with the same id each time. Never affects the run.
  */
 import { createHmac, randomBytes } from 'node:crypto'

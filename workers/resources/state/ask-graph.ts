@@ -1,4 +1,4 @@
-/** Questions to graph code about a thread (design 2.8): a graph worker of the thread's graph lends a host. */
+/** Questions to graph code about a thread (decision 008): a graph worker of the thread's graph lends a host. */
 import type { UiCall } from '../../../schemas/app-host.js'
 import { fail, WeftError } from '../../../schemas/errors.js'
 import type { DrawCall, HistoryCall, SchemasCall, StateCall, SubgraphsCall, UpdateCall } from '../../../schemas/host.js'

@@ -1,7 +1,7 @@
 /**
  * The state that a run leaves on its thread when no host reported it (the run was cancelled, or given up together with
- * its host): the state at the latest checkpoint, which decides the status of the thread (API: threads-and-runs 4). A host
- * computes it before the thread is released, so that a client that reads the thread after the end of the run gets it.
+ * its host): the state at the latest checkpoint, which decides the status of the thread (docs/spec/threads.md#status). A
+ * host computes it before the thread is released, so that a client that reads the thread after the end of the run gets it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Interrupt } from '../../../schemas/threads.js'

@@ -1,6 +1,6 @@
 /**
  * The finished state of a thread, stored beside its row and valid for the latest checkpoint of the thread; it decides the
- * status of the thread (API: threads-and-runs 4). Only graph code can render it, so a host does.
+ * status of the thread (docs/spec/threads.md#status). Only graph code can render it, so a host does.
  */
 import { parseLarge } from '../../../bus/decode.js'
 import { type Interrupt, interruptsOf, type ThreadState } from '../../../schemas/threads.js'
@@ -73,7 +73,7 @@ export function readLeft(rest: Uint8Array): { next: string[]; interrupts: { [tas
   return { next, interrupts: interruptsOf(tasks) }
 }
 
-/** The status of the thread once nothing runs: the table of API threads-and-runs 4, without `busy`. */
+/** The status of the thread once nothing runs: the table of docs/spec/threads.md#status, without `busy`. */
 export function settledOf(error: string | null, left: { next: string[] } | null, before: ThreadRow['settled']) {
   if (error !== null && !isRefusedAnswer(error)) return 'error' as const
   if (left !== null) return left.next.length > 0 ? ('interrupted' as const) : ('idle' as const)

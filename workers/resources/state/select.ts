@@ -1,4 +1,4 @@
-/** Parts of ThreadStates for clients that select them (API: threads-and-runs 6). */
+/** Parts of ThreadStates for clients that select them (docs/spec/threads.md#state-and-history). */
 import { parseLarge } from '../../../bus/decode.js'
 import { fail } from '../../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'

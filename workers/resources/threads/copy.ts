@@ -1,6 +1,6 @@
 /**
- * Copying a thread with all its checkpoints (API: threads-and-runs 5), page by page: a large history costs time, not
- * memory. The copy is hidden until it is complete; the sweeper removes one that a crash interrupted.
+ * Copying a thread with all its checkpoints (docs/spec/threads.md#copy-and-prune), page by page: a large history
+ * costs time, not memory. The copy is hidden until it is complete; the sweeper removes one that a crash interrupted.
  */
 
 import { v7 } from 'uuid'

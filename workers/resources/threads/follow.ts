@@ -1,6 +1,6 @@
 /**
- * The runs of a stream over a thread (API: threads-and-runs 15, 17). Claims order them: a reader that knows the last
- * claim it has seen misses none.
+ * The runs of a stream over a thread (docs/spec/streams.md#thread-streams). Claims order them: a reader that knows
+ * the last claim it has seen misses none.
  */
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import { fail } from '../../../schemas/errors.js'
@@ -40,7 +40,7 @@ export const threadStreams = (deps: Deps) => ({
       }
     throw fail('not_found', `Thread with ID ${thread_id} not found`)
   }),
-  /** The state after a run, as one event (API: state_update). */
+  /** The state after a run, as one event (docs/spec/streams.md#thread-streams). */
   final_state: bytesHandler(async (_, { head }) => {
     const found = await requireThread(deps.store, accessOf(head, 'threads:read'), head.params?.thread_id ?? '')
     const { row, state } = await refreshState(deps, found, await deps.store.threads.state(found.thread_id))

@@ -1,4 +1,4 @@
-/** Changing threads (API: threads-and-runs 5). */
+/** Changing threads (docs/spec/threads.md#create). */
 import { keysOf } from '../../../schemas/contains.js'
 import { isObject, merge } from '../../../schemas/json.js'
 import type { ThreadPatch } from '../../../schemas/threads.js'

@@ -1,5 +1,5 @@
 /**
- * Pruning and expiry of threads (API: threads-and-runs 5; design 2.5): the newest checkpoints are marked; the others, and
+ * Pruning and expiry of threads (docs/spec/threads.md#copy-and-prune): the newest checkpoints are marked; the others, and
  * the blobs that no marked one refers to, are removed.
  */
 
@@ -174,7 +174,7 @@ async function expire(deps: Deps, row: ThreadRow): Promise<void> {
   deps.link.log.info({ thread_id, strategy: row.ttl.strategy }, 'thread expired')
 }
 
-/** Storage of a thread in bytes (API: threads-and-runs 5). */
+/** Storage of a thread in bytes (docs/spec/threads.md#routes). */
 export async function storageText({ store }: Deps, { thread_id }: ThreadRow): Promise<string> {
   const { checkpoints, blobs, writes } = await store.checkpoints.storage(thread_id)
   const shown = ({ rows, bytes }: { rows: number; bytes: number }) => ({ bytes, count: rows })

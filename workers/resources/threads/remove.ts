@@ -1,4 +1,4 @@
-/** Deletes a thread: hides it, stops its runs, removes what belongs to it (API: threads-and-runs 5). */
+/** Deletes a thread: hides it, stops its runs, removes what belongs to it (docs/spec/threads.md#routes). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { announceEnd, announceNews } from '../../../bus/events.js'
 import { purgeEvents } from '../../../bus/streams.js'

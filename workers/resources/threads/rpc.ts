@@ -1,4 +1,4 @@
-/** Threads and their state (API: threads-and-runs 5, 6). */
+/** Threads and their state (docs/spec/threads.md). */
 
 import { v7 } from 'uuid'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'

@@ -1,5 +1,5 @@
 /**
- * Searching and counting threads (API: threads-and-runs 5). The store narrows by ids, status and the keys of the
+ * Searching and counting threads (docs/spec/threads.md#search). The store narrows by ids, status and the keys of the
  * metadata, and gives pages in order; `contains` decides, before offset and limit. What a search reads is bounded by
  * its pages, and it gives way to other work between them.
  */

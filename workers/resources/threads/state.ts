@@ -1,6 +1,6 @@
 /**
- * The state of threads and its history (API: threads-and-runs 6). A host does what needs graph code, and stores nothing:
- * it answers an update completely, and the update is written here under the thread's `rev`.
+ * The state of threads and its history (docs/spec/threads.md#state-and-history). A host does what needs graph code,
+ * and stores nothing: it answers an update completely, and the update is written here under the thread's `rev`.
  */
 import { unpackAs } from '../../../bus/decode.js'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'

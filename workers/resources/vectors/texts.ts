@@ -1,6 +1,6 @@
 /**
- * The texts of an item that are embedded, by paths into its value (API: assistants-crons-store 4.5): `$`, the whole value;
- * `a.b`, `a[0]`, `a[-1]`, `a[*].b`, `*`, and `{a,b}`, several members. What a path does not find is left out.
+ * The texts of an item that are embedded, by paths into its value (docs/spec/items.md#semantic-search): `$`, the whole
+ * value; `a.b`, `a[0]`, `a[-1]`, `a[*].b`, `*`, and `{a,b}`, several members. What a path does not find is left out.
  */
 import { fail } from '../../../schemas/errors.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'

@@ -1,5 +1,5 @@
 """
-Renders a run as events of protocol v2 (API: threads-and-runs 17), beside the classic events, if the creator of the run
+Renders a run as events of protocol v2 (docs/spec/protocol-v2.md), beside the classic events, if the creator of the run
 requested them: the output of each graph under the namespace of that graph, chat messages as content blocks, the
 lifecycle of the run and of its subgraphs, and the pending interrupts.
 """

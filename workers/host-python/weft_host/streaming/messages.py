@@ -1,4 +1,4 @@
-"""The mode `messages`: each message so far, and each message when it is complete (API: event catalogue)."""
+"""The mode `messages`: each message so far, and each message when it is complete (docs/spec/streams.md#events)."""
 
 from __future__ import annotations
 

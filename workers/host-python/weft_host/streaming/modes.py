@@ -1,6 +1,6 @@
 """
-Selects the modes that a run requests from the library and converts the library's chunks to events (API: event
-catalogue). A mode that no client requested is never sent, even if another mode needs it.
+Selects the modes that a run requests from the library and converts the library's chunks to events
+(docs/spec/streams.md#events). A mode that no client requested is never sent, even if another mode needs it.
 """
 
 from __future__ import annotations
