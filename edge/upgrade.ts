@@ -14,7 +14,8 @@ import type { Route } from './routes.js'
 
 export type OpenSocket = (head: CallHead, pass: SocketPass, peer: Peer) => Socket
 
-export const MANY_STREAMS = 'Too many open streams of this address; WEFT_TRUSTED_PROXIES tells the clients of a proxy apart'
+export const MANY_STREAMS =
+  'Too many open streams of this address; WEFT_TRUSTED_PROXIES tells the clients of a proxy apart'
 
 /** An upgrade that may go on. */
 export interface Admitted {
