@@ -45,8 +45,8 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
 
 class Modes:
     """
-    `library`: the modes to request. `direct`: only `custom`, which no other mode must be in order with. `lifecycle` needs
-    the chunks of subgraphs, which then arrive in all modes.
+    `library`: the modes to request. `direct`: only `custom`, which no other mode must be in order with. `lifecycle`
+    needs the chunks of subgraphs, which then arrive in all modes.
     """
 
     def __init__(

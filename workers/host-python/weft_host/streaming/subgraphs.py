@@ -15,8 +15,8 @@ Namespace = Sequence[str]
 
 class Subgraphs:
     """
-    `started` gets the namespace and the id of the tool call whose task started the subgraph; `ended` gets the namespace,
-    how it ended (completed, failed or interrupted), and the error.
+    `started` gets the namespace and the id of the tool call whose task started the subgraph; `ended` gets the
+    namespace, how it ended (completed, failed or interrupted), and the error.
     """
 
     def __init__(
