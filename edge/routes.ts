@@ -187,6 +187,7 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/runs/:run_id', answer: 'json', subject: get, auth: ['threads:read'] },
   { method: 'GET', path: '/runs/:run_id/stream', answer: 'join-stream', subject: join, auth: JOIN, scope: 'read' },
   { method: 'GET', path: '/runs/:run_id/join', answer: 'join-wait', subject: join, auth: JOIN, scope: 'read' },
+  { method: 'GET', path: '/runs/:run_id/execution', answer: 'json', subject: rpc('runs', 'execution'), auth: ['threads:read'] },
   { method: 'GET', path: '/runs/:run_id/webhook', answer: 'json', subject: rpc('runs', 'webhook'), auth: ['threads:read'] },
   { method: 'POST', path: '/runs/:run_id/webhook/repeat', answer: 'json', subject: rpc('runs', 'repeat_webhook'), auth: ['threads:update'], scope: 'run' },
 

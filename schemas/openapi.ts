@@ -32,7 +32,7 @@ import type {
 } from './oauth.js'
 import type { Command, EventsRequest } from './protocols/v2.js'
 import type { Provider, ProviderCreate, ProviderPatch } from './providers.js'
-import type { Run, RunBatch, RunCreate, RunFilter, RunSearch, RunsCancel } from './runs.js'
+import type { Run, RunBatch, RunCreate, RunExecution, RunFilter, RunSearch, RunsCancel } from './runs.js'
 import type {
   HistoryQuery,
   StateAt,
@@ -135,6 +135,7 @@ interface Bodies {
   RunCreate: RunCreate
   RunFilter: RunFilter
   RunSearch: RunSearch
+  RunExecution: RunExecution
   RunsCancel: RunsCancel
   HistoryQuery: HistoryQuery
   StateAt: StateAt

@@ -118,6 +118,21 @@ export interface Run {
   error?: { error: string; message: string }
 }
 
+/** Answer of `/runs/{id}/execution`: where and when a run executed, as far as it is kept. */
+export interface RunExecution {
+  run_id: string
+  /** 0: it has not begun. */
+  attempt: number & tags.Type<'uint32'>
+  pool: string
+  /** The graph worker of the newest attempt. Null: it has not begun, or the caller sees only some threads. */
+  worker: string | null
+  /** ISO 8601: the begin of the first attempt. */
+  started_at: string | null
+  ended_at: string | null
+  /** Null: the run is not traced. */
+  trace_id: string | null
+}
+
 /** How the run was asked for; `events`: by a command of protocol v2. */
 export type RunMode = 'stream' | 'wait' | 'background' | 'events'
 

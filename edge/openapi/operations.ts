@@ -147,6 +147,7 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'GET /runs/:run_id': { summary: 'Get a run', answer: 'Run' },
   'GET /runs/:run_id/stream': { summary: 'Join the stream of a run', answer: STREAM, query: ['stream_mode', 'namespace', 'cancel_on_disconnect', 'last_event_id'] },
   'GET /runs/:run_id/join': { summary: 'Wait for the result of a run', answer: 'Any', query: ['cancel_on_disconnect'] },
+  'GET /runs/:run_id/execution': { summary: 'Get where and when a run executed', answer: 'RunExecution' },
   'GET /runs/:run_id/webhook': { summary: 'List the deliveries of the webhook of a run', answer: 'WebhookDeliveries' },
   'POST /runs/:run_id/webhook/repeat': { summary: 'Deliver the webhook of a run again', answer: 'WebhookDeliveries', status: 202 },
   'POST /threads/:thread_id/runs': { summary: 'Create a run', body: 'RunCreate', answer: 'Run' },

@@ -118,6 +118,28 @@ t.test('one application', async t => {
     t.same([all.status, ids(all.body).length, all.headers.get(NEXT)], [200, 4, null], 'without a body')
   })
 
+  await t.test('where and when a run executed', async t => {
+    const traced = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
+    const { run_id } = (await send('POST', '/runs', { assistant_id: 'echo', input: {} }, traced)).body as Run
+    await send('GET', `/runs/${run_id}/join`)
+    for (const [id, trace_id] of [
+      [run_id, '0af7651916cd43dd8448eb211c80319c'],
+      [refused.run_id, null],
+    ] as const) {
+      const { status, body } = await send('GET', `/runs/${id}/execution`)
+      const { worker, started_at, ended_at, ...rest } = body as { [member: string]: string }
+      t.equal(status, 200)
+      t.same(rest, { run_id: id, attempt: 1, pool: 'default', trace_id })
+      t.match(worker, /^default-/)
+      t.ok(refused.created_at <= started_at! && started_at! <= ended_at!, 'created, started, ended')
+    }
+    const later = (await send('POST', '/runs', { assistant_id: 'echo', input: {}, after_seconds: 3_600 })).body as Run
+    const { body } = await send('GET', `/runs/${later.run_id}/execution`)
+    t.match(body, { attempt: 0, worker: null, started_at: null, ended_at: null })
+    await send('POST', `/threads/${later.thread_id}/runs/${later.run_id}/cancel?wait=true`)
+    t.equal((await send('GET', '/runs/00000000-0000-4000-8000-000000000000/execution')).status, 404)
+  })
+
   await t.test('what is wrong is refused', async t => {
     for (const [body, sentence] of [
       [{ status: 'done' }, /status/],
@@ -157,6 +179,10 @@ t.test('a user finds the runs of their threads, and their runs without a thread'
       t.same(ids((await as(user, 'POST', '/runs/search', filter)).body), wanted, text)
       t.equal((await as(user, 'POST', '/runs/count', filter)).body, wanted.length, `count ${text}`)
     }
+  const [run_id] = own.alice!
+  const execution = `/runs/${run_id}/execution`
+  t.match(await as('alice', 'GET', execution), { status: 200, body: { run_id, attempt: 1, worker: null } })
+  t.equal((await as('bob', 'GET', `/runs/${own.alice!.at(-1)}/execution`)).status, 404)
   const stolen = await as('bob', 'POST', '/runs/search', { metadata: { of: 'alice' } })
   t.same(stolen.body, [], 'the metadata of a run opens nothing')
   for (const path of ['/runs/search', '/runs/count']) {

@@ -41,7 +41,7 @@ import { list } from './list.js'
 import { targetOf } from './prepare.js'
 import { remove } from './remove.js'
 import { count, search } from './search.js'
-import { headOf } from './view.js'
+import { executionOf, headOf } from './view.js'
 import { deliveries, repeat } from './webhook-repeat.js'
 
 export const runs = (deps: Deps) => ({
@@ -73,6 +73,11 @@ export const runs = (deps: Deps) => ({
     await requireRun(deps, row, head, 'threads:read')
     if (row!.temporary && isTerminal(row!.status)) throw fail('not_found', 'Run not found')
     return { body: runText(row!) }
+  }),
+  execution: bytesHandler(async (_, { head }) => {
+    const row = await deps.store.runs.get(head.params?.run_id?.toLowerCase() ?? '')
+    await requireRun(deps, row, head, 'threads:read')
+    return { body: JSON.stringify(executionOf(row!, accessOf(head, 'threads:read'))) }
   }),
   /** Authorises a reader and answers where it may start. A reader clears a cancel that waits for its grace. */
   join: bytesHandler(async (_, { head }) => {

@@ -2,9 +2,11 @@
 
 import { announceNews } from '../../../bus/events.js'
 import type { Reply } from '../../../bus/serve.js'
-import type { RunView, StreamMode } from '../../../schemas/runs.js'
+import { time } from '../../../schemas/json.js'
+import type { RunExecution, RunView, StreamMode } from '../../../schemas/runs.js'
 import type { FollowedRun } from '../../../schemas/thread-stream.js'
 import type { RunRow, RunSummary } from '../../../store/rows/runs.js'
+import type { Access } from '../access.js'
 import type { Deps } from '../context.js'
 import { runText } from '../rows/text.js'
 
@@ -31,6 +33,17 @@ export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] 
   stream_mode: modes,
   created_at: run.created_at,
   updated_at: run.updated_at,
+})
+
+/** Names of workers are not for a caller who sees only some threads. */
+export const executionOf = (run: RunRow, { filter }: Access): RunExecution => ({
+  run_id: run.run_id,
+  attempt: run.attempt,
+  pool: run.pool,
+  worker: filter === null ? run.worker : null,
+  started_at: run.started_at === null ? null : time(run.started_at),
+  ended_at: run.ended_at === null ? null : time(run.ended_at),
+  trace_id: run.traceparent?.split('-')[1] ?? null,
 })
 
 /** Notifies the followers of the thread of the claim. Temporary threads have none. */
