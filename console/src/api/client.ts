@@ -50,7 +50,15 @@ export interface Asked {
 }
 
 /** Routes that the SDK does not have. Rejects with a Refusal, or when the server cannot be reached. */
-export async function ask<T>(path: string, { method = 'GET', body, signal, headers }: Asked = {}): Promise<T> {
+export const ask = async <T>(path: string, asked: Asked = {}): Promise<T> => (await answerOf<T>(path, asked)).body
+
+/** As `ask`, for one page of a list; `next` is the cursor of the next one. */
+export async function askPage<T>(path: string, asked: Asked): Promise<{ rows: T[]; next: string | null }> {
+  const { body, headers } = await answerOf<T[]>(path, asked)
+  return { rows: body, next: headers.get('X-Pagination-Next') }
+}
+
+async function answerOf<T>(path: string, { method = 'GET', body, signal, headers }: Asked) {
   const response = await send(`${base}${path}`, {
     method,
     signal,
@@ -59,7 +67,7 @@ export async function ask<T>(path: string, { method = 'GET', body, signal, heade
   })
   const text = await response.text()
   if (!response.ok) throw new Refusal(response.status, detailOf(text) ?? `The server answered ${response.status}`)
-  return (text === '' ? null : JSON.parse(text)) as T
+  return { body: (text === '' ? null : JSON.parse(text)) as T, headers: response.headers }
 }
 
 /** The sentence of an error body; of a list of wrong members, one for each. */
@@ -73,10 +81,14 @@ function detailOf(text: string): string | null {
   }
 }
 
+/** A call without an answer, in the words of each browser. */
+export const isUnreachable = (error: unknown): boolean =>
+  /^(Failed to fetch|NetworkError|Load failed)/.test((error as Error).message)
+
 /** The message of an error for the user. The SDK puts the status and the body into its message. */
 export function sentenceOf(error: unknown): string {
   const { message = String(error) } = error as Error
   const body = /^HTTP \d+: (\{.*\})$/s.exec(message)?.[1]
   if (body !== undefined) return detailOf(body) ?? message
-  return message === 'Failed to fetch' ? 'The server cannot be reached' : message
+  return isUnreachable(error) ? 'The server cannot be reached' : message
 }

@@ -1,14 +1,12 @@
-/** The latest runs, and one of them with its events. */
-import { useParams } from 'wouter'
+/** All runs, and one of them. */
+import { Redirect, useParams } from 'wouter'
 import '../styles/runs.css'
+import { RunList } from './runs/list'
 import { RunView } from './runs/run'
-import { RunTable } from './runs/table'
 
 export default function Runs() {
   const { thread, run } = useParams()
-  return thread !== undefined && run !== undefined ? (
-    <RunView key={run} threadId={thread} runId={run} />
-  ) : (
-    <RunTable threadId={thread ?? null} />
-  )
+  if (thread === undefined) return <RunList />
+  if (run === undefined) return <Redirect to={`/runs?thread=${thread}`} replace />
+  return <RunView key={run} threadId={thread} runId={run} />
 }

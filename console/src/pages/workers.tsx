@@ -6,7 +6,6 @@ import { Chart } from '../ui/chart'
 import { Empty, LoadedView } from '../ui/notice'
 import { Page } from '../ui/page'
 import { durationText } from '../ui/time'
-import '../styles/workers.css'
 import { bytesText, type Figures, figuresOf, type Metrics } from './workers/figures'
 import { HostTable } from './workers/hosts'
 

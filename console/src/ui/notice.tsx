@@ -1,6 +1,6 @@
 /** What a page shows in place of data. */
 import type { ReactNode } from 'react'
-import { sentenceOf } from '../api/client'
+import { isUnreachable, sentenceOf } from '../api/client'
 import type { Loaded } from '../api/load'
 import { Button } from './button'
 import { Icon, type IconName } from './icon'
@@ -26,12 +26,27 @@ export const Loading = () => (
   </div>
 )
 
-export const Failure = ({ error, retry }: { error: unknown; retry?: () => void }) => (
-  <div className="notice notice-bad" role="alert">
-    <Icon name="warn" />
-    <h2>That did not work</h2>
-    <p className="muted">{sentenceOf(error)}</p>
-    {retry !== undefined && <Button onClick={retry}>Try again</Button>}
+export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
+  const [icon, title, sentence] = isUnreachable(error)
+    ? (['plug', 'The server cannot be reached', 'The page is loaded as soon as it answers.'] as const)
+    : (['warn', 'That did not work', sentenceOf(error)] as const)
+  return (
+    <div className="notice notice-bad" role="alert">
+      <Icon name={icon} />
+      <h2>{title}</h2>
+      <p className="muted">{sentence}</p>
+      {retry !== undefined && <Button onClick={retry}>Try again</Button>}
+    </div>
+  )
+}
+
+/** Stands for rows that are being loaded. */
+export const Skeleton = ({ rows = 8 }: { rows?: number }) => (
+  <div className="skeleton" role="status">
+    <span className="hidden">Loading</span>
+    {Array.from({ length: rows }, (_, i) => (
+      <span key={i} />
+    ))}
   </div>
 )
 

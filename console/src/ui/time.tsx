@@ -4,10 +4,13 @@ export function durationText(ms: number): string {
   const s = ms / 1_000
   if (s < 10) return `${s.toFixed(1)} s`
   if (s < 60) return `${Math.round(s)} s`
-  if (s < 3_600) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`
-  if (s < 86_400) return `${Math.floor(s / 3_600)} h ${Math.round((s % 3_600) / 60)} min`
+  if (s < 3_600) return withRest(Math.floor(s / 60), 'min', Math.round(s % 60), 's')
+  if (s < 86_400) return withRest(Math.floor(s / 3_600), 'h', Math.round((s % 3_600) / 60), 'min')
   return `${Math.floor(s / 86_400)} d`
 }
+
+const withRest = (whole: number, unit: string, rest: number, part: string): string =>
+  rest === 0 ? `${whole} ${unit}` : `${whole} ${unit} ${rest} ${part}`
 
 const AGES: readonly [limit: number, unit: number, name: string][] = [
   [60, 1, 's'],

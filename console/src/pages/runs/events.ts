@@ -13,12 +13,17 @@ export interface Events {
   /** How often the run was begun, as its `metadata` event says. */
   attempt: number | null
   ended: boolean
+  /** The server has removed the first ones, or all. */
+  isExpired: boolean
   error: unknown
 }
 
-const NONE: Events = { list: [], attempt: null, ended: false, error: null }
+const NONE: Events = { list: [], attempt: null, ended: false, isExpired: false, error: null }
 /** The newest ones are shown. */
 const SHOWN = 2_000
+/** Answers to a join whose events are not kept. */
+const CONFLICT = 409
+const NOT_FOUND = 404
 
 export function useEvents(threadId: string, runId: string): Events {
   const [events, setEvents] = useState(NONE)
@@ -45,7 +50,11 @@ export function useEvents(threadId: string, runId: string): Events {
       }
     }
     read()
-      .catch((error: unknown) => !controller.signal.aborted && setEvents(last => ({ ...last, error })))
+      .catch((error: unknown) => {
+        const { status } = error as { status?: number }
+        const isExpired = status === CONFLICT || status === NOT_FOUND
+        if (!controller.signal.aborted) setEvents(last => ({ ...last, isExpired, error }))
+      })
       .finally(() => !controller.signal.aborted && setEvents(last => ({ ...last, ended: true })))
     return () => {
       controller.abort()

@@ -1,131 +1,98 @@
+/** One run: why it failed, what it is, what went in and came out, and what happened between. */
 import { useState } from 'react'
-import { Link } from 'wouter'
-import { client } from '../../api/client'
+import { ask } from '../../api/client'
 import { useLoad } from '../../api/load'
-import { Button } from '../../ui/button'
-import { Choices } from '../../ui/choices'
-import { Icon } from '../../ui/icon'
+import { CopyButton } from '../../ui/copy'
 import { Json } from '../../ui/json'
-import { Empty, LoadedView, Trouble } from '../../ui/notice'
+import { Empty, Failure as Failed, Skeleton, Trouble } from '../../ui/notice'
 import { Page } from '../../ui/page'
-import { Status } from '../../ui/status'
-import { Ago, durationText } from '../../ui/time'
+import { RunActions } from './actions-bar'
 import { Deliveries } from './deliveries'
-import { type Events, render, useEvents } from './events'
-import { hasEnded } from './table'
+import { EventCard } from './event-card'
+import { useEvents } from './events'
+import { Facts } from './facts'
+import { Failure } from './failure'
+import { hasEnded, type WholeRun, wholeRun } from './run-data'
+import { StepCard } from './step-card'
+import { stepsOf, useStates } from './steps'
+import { Values } from './values'
 
-const VIEWS = ['Rendered', 'Raw', 'Request'] as const
 const EVERY_MS = 2_000
+const NOT_FOUND = 404
 
-/** One run: its status, its events as they come, and what was asked for. */
+export interface Execution {
+  attempt: number
+  pool: string
+  worker: string | null
+  started_at: string | null
+  ended_at: string | null
+  trace_id: string | null
+}
+
 export function RunView({ threadId, runId }: { threadId: string; runId: string }) {
-  const run = useLoad(runId, () => client.runs.get(threadId, runId), { every: EVERY_MS })
-  const events = useEvents(threadId, runId)
-  const [view, setView] = useState<(typeof VIEWS)[number]>('Rendered')
-  const [error, setError] = useState<unknown>(null)
-  const cancel = () => {
-    setError(null)
-    client.runs.cancel(threadId, runId).then(run.reload, setError)
-  }
+  const [isOver, setOver] = useState(false)
+  const run = useLoad(
+    runId,
+    async signal => {
+      const found = await wholeRun(threadId, runId, signal)
+      setOver(hasEnded(found))
+      return found
+    },
+    { every: isOver ? undefined : EVERY_MS },
+  )
+  const { data, error, reload } = run
+  if (data !== undefined) return <Loaded run={data} error={error} reload={reload} />
   return (
-    <Page
-      title={<span className="mono run-id">{runId}</span>}
-      note={
-        <Link href={`/threads/${threadId}`}>
-          Thread <span className="mono">{threadId}</span>
-        </Link>
-      }
-      actions={
-        run.data !== undefined &&
-        !hasEnded(run.data.status) && (
-          <Button kind="danger" icon="stop" onClick={cancel}>
-            Cancel
-          </Button>
-        )
-      }
-    >
-      <Trouble error={error} />
-      <LoadedView of={run}>
-        {({ status, created_at, updated_at, cancel_reason, ...others }) => (
-          <>
-            <section className="tiles" aria-label="Run">
-              <Tile name="Status">
-                <Status of={status} />
-              </Tile>
-              <Tile name="Created">
-                <Ago at={created_at} />
-              </Tile>
-              <Tile name="Took">
-                {hasEnded(status) ? durationText(Date.parse(updated_at) - Date.parse(created_at)) : '–'}
-              </Tile>
-              <Tile name="Attempt">{events.attempt ?? '–'}</Tile>
-            </section>
-            {cancel_reason && <Trouble error={new Error(cancel_reason)} />}
-            {hasWebhook(others) && <Deliveries threadId={threadId} runId={runId} />}
-            <section className="card" aria-label="Events">
-              <div className="state-head">
-                <Choices label="View" choices={VIEWS} value={view} onChange={setView} />
-                <span className="muted">
-                  {events.list.length} events{events.ended ? '' : ', following'}
-                </span>
-              </div>
-              <div className="state-body">
-                {view === 'Request' ? (
-                  <Json value={others} open={5} />
-                ) : (
-                  <EventList events={events} raw={view === 'Raw'} />
-                )}
-              </div>
-            </section>
-          </>
-        )}
-      </LoadedView>
+    <Page title={<Title runId={runId} />}>
+      {(error as { status?: number } | undefined)?.status === NOT_FOUND ? (
+        <Empty title="There is no such run" icon="runs">
+          A run without a thread is removed about a minute after its end, and any run with its thread.
+        </Empty>
+      ) : error === undefined ? (
+        <Skeleton />
+      ) : (
+        <Failed error={error} retry={reload} />
+      )}
     </Page>
   )
 }
 
-const hasWebhook = (run: object): boolean => Boolean((run as { kwargs?: { webhook?: unknown } }).kwargs?.webhook)
-
-const Tile = ({ name, children }: { name: string; children: React.ReactNode }) => (
-  <div className="tile">
-    <span className="muted">{name}</span>
-    <strong>{children}</strong>
-  </div>
+const Title = ({ runId }: { runId: string }) => (
+  <span className="run-title">
+    Run <span className="mono run-id">{runId}</span>
+    <CopyButton text={runId} label="Copy the id" />
+  </span>
 )
 
-function EventList({ events: { list, ended, error }, raw }: { events: Events; raw: boolean }) {
-  if (list.length === 0)
-    return (
-      <>
-        <Trouble error={error} />
-        {ended && (
-          <Empty title="No events" icon="runs">
-            The events of a run are kept for a while, and longer when it was created with <code>stream_resumable</code>.
-          </Empty>
-        )}
-        {!ended && <p className="muted">Waiting for the first event…</p>}
-      </>
-    )
+function Loaded({ run, error, reload }: { run: WholeRun; error: unknown; reload: () => void }) {
+  const { run_id, thread_id, kwargs, status, updated_at } = run
+  const execution = useLoad(`execution ${run_id} ${status} ${updated_at}`, signal =>
+    ask<Execution>(`/runs/${run_id}/execution`, { signal }),
+  )
+  const events = useEvents(thread_id, run_id)
+  const states = useStates(run)
+  const steps = stepsOf(run, states.data ?? null, events.list, execution.data)
+  const { input, ...request } = kwargs
+  const end =
+    states.data?.list.find(({ metadata }) => (metadata as { run_id?: string } | null)?.run_id === run_id) ?? null
   return (
-    <>
+    <Page
+      title={<Title runId={run_id} />}
+      actions={<RunActions run={run} end={end?.checkpoint.checkpoint_id} reload={reload} />}
+    >
       <Trouble error={error} />
-      <ol className={raw ? 'events raw' : 'events'}>
-        {raw
-          ? list.map(({ id, event, data }, i) => (
-              <li key={id || i}>
-                <span className="muted">{id}</span> <strong>{event}</strong> {JSON.stringify(data)}
-              </li>
-            ))
-          : render(list).map(({ id, name, text, data }, i) => (
-              <li key={id || i}>
-                <span className={`event-name ${name === 'error' ? 'bad' : ''}`}>
-                  {name === 'error' && <Icon name="warn" />}
-                  {name}
-                </span>
-                {text === undefined ? <Json value={data} open={name === 'error' ? 2 : 0} /> : <p>{text}</p>}
-              </li>
-            ))}
-      </ol>
-    </>
+      <Failure run={run} steps={steps.list} />
+      <Facts run={run} execution={execution.data ?? null} attempt={events.attempt} />
+      <Values run={run} end={end} />
+      <StepCard run={run} steps={steps} isLoading={states.loading && states.data === undefined} error={states.error} />
+      {kwargs.webhook !== null && <Deliveries threadId={thread_id} runId={run_id} />}
+      <EventCard events={events} hasEnded={hasEnded(run)} hasSteps={steps.list.length > 0} />
+      <details className="card run-request">
+        <summary>Request</summary>
+        <div className="state-body">
+          <Json value={{ ...request, metadata: run.metadata, multitask_strategy: run.multitask_strategy }} open={3} />
+        </div>
+      </details>
+    </Page>
   )
 }

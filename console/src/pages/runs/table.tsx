@@ -1,108 +1,111 @@
-import type { Run } from '@langchain/langgraph-sdk'
-import { useState } from 'react'
+/** Rows of runs that can be chosen. On a phone each is a card. */
+import { useEffect, useRef } from 'react'
 import { Link } from 'wouter'
-import { client } from '../../api/client'
-import { useLoad } from '../../api/load'
-import { Choices } from '../../ui/choices'
-import { Empty, LoadedView } from '../../ui/notice'
-import { Page } from '../../ui/page'
+import { Id } from '../../ui/id'
 import { Status } from '../../ui/status'
 import { Ago, durationText } from '../../ui/time'
+import { useNow } from '../../ui/use-now'
+import { errorTextOf, graphOf, hasEnded, type Run } from './run-data'
 
-const STATUSES = ['all', 'pending', 'running', 'success', 'error', 'interrupted', 'timeout'] as const
-type Filter = (typeof STATUSES)[number]
-const EVERY_MS = 4_000
-/** The API lists the runs of one thread. */
-const THREADS = 20
-const RUNS = 10
-const OF_ONE_THREAD = 100
+interface RunTableProps {
+  runs: readonly Run[]
+  chosen: ReadonlySet<string>
+  onChoose: (chosen: ReadonlySet<string>) => void
+}
 
-/** Runs with a status: of one thread, or of the threads that have changed last. */
-export function RunTable({ threadId }: { threadId: string | null }) {
-  const [status, setStatus] = useState<Filter>('all')
-  const runs = useLoad(`runs ${threadId} ${status}`, () => latest(threadId, status), { every: EVERY_MS })
+export function RunTable({ runs, chosen, onChoose }: RunTableProps) {
+  const count = runs.filter(({ run_id }) => chosen.has(run_id)).length
+  const isOpen = runs.some(run => !hasEnded(run))
+  const now = useNow(isOpen ? 1_000 : null)
+  const all = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    if (all.current !== null) all.current.indeterminate = count > 0 && count < runs.length
+  }, [count, runs.length])
+  const choose = (run_id: string, isChosen: boolean) => {
+    const next = new Set(chosen)
+    if (isChosen) next.add(run_id)
+    else next.delete(run_id)
+    onChoose(next)
+  }
   return (
-    <Page
-      title="Runs"
-      note={
-        threadId === null ? (
-          `Of the ${THREADS} threads that changed last. Runs without a thread are not listed by the API.`
-        ) : (
-          <>
-            Of the thread <Link href={`/threads/${threadId}`}>{threadId}</Link>
-          </>
-        )
-      }
-      actions={<Choices label="Status" choices={STATUSES} value={status} onChange={setStatus} />}
-    >
-      <div className="card scroll-x">
-        <LoadedView of={runs}>
-          {rows =>
-            rows.length === 0 ? (
-              <Empty title={status === 'all' ? 'No run yet' : `No run is ${status}`} icon="runs" />
-            ) : (
-              <table className="table">
-                <thead>
-                  <tr>
-                    <th>Run</th>
-                    <th>Status</th>
-                    <th>Graph</th>
-                    <th>Created</th>
-                    <th>Took</th>
-                    <th>Thread</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {rows.map(run => (
-                    <Row key={run.run_id} run={run} />
-                  ))}
-                </tbody>
-              </table>
-            )
-          }
-        </LoadedView>
-      </div>
-    </Page>
+    <table className="table runs-table">
+      <thead>
+        <tr>
+          <th className="run-box">
+            <input
+              ref={all}
+              type="checkbox"
+              aria-label={`Choose all ${runs.length} shown`}
+              checked={count === runs.length}
+              onChange={({ target }) => onChoose(new Set(target.checked ? runs.map(({ run_id }) => run_id) : []))}
+            />
+          </th>
+          <th>Run</th>
+          <th>Status</th>
+          <th>Graph</th>
+          <th className="run-error">Error</th>
+          <th>Created</th>
+          <th>Took</th>
+          <th>Thread</th>
+        </tr>
+      </thead>
+      <tbody>
+        {runs.map(run => (
+          <Row
+            key={run.run_id}
+            run={run}
+            now={hasEnded(run) ? 0 : now}
+            isChosen={chosen.has(run.run_id)}
+            onChoose={isChosen => choose(run.run_id, isChosen)}
+          />
+        ))}
+      </tbody>
+    </table>
   )
 }
 
-const Row = ({ run: { run_id, thread_id, status, metadata, created_at, updated_at } }: { run: Run }) => (
-  <tr>
-    <td>
-      <Link href={`/runs/${thread_id}/${run_id}`} className="mono">
-        {run_id}
-      </Link>
-    </td>
-    <td>
-      <Status of={status} />
-    </td>
-    <td>{String((metadata as { graph_id?: string } | null)?.graph_id ?? '–')}</td>
-    <td>
-      <Ago at={created_at} />
-    </td>
-    <td>{hasEnded(status) ? durationText(Date.parse(updated_at) - Date.parse(created_at)) : '–'}</td>
-    <td>
-      <Link href={`/threads/${thread_id}`} className="mono">
-        {thread_id.slice(0, 8)}…
-      </Link>
-    </td>
-  </tr>
-)
+interface RowProps {
+  run: Run
+  now: number
+  isChosen: boolean
+  onChoose: (isChosen: boolean) => void
+}
 
-export const hasEnded = (status: Run['status']): boolean => status !== 'pending' && status !== 'running'
-
-async function latest(threadId: string | null, filter: Filter): Promise<Run[]> {
-  const status = filter === 'all' ? {} : { status: filter }
-  if (threadId !== null) return client.runs.list(threadId, { limit: OF_ONE_THREAD, ...status })
-  const isOpen = filter === 'pending' || filter === 'running'
-  const threads = await client.threads.search({
-    limit: THREADS,
-    sortBy: 'updated_at',
-    select: ['thread_id'],
-    ...(isOpen ? { status: 'busy' as const } : {}),
-  })
-  const lists = await Promise.all(
-    threads.map(({ thread_id }) => client.runs.list(thread_id, { limit: RUNS, ...status })),
+function Row({ run, now, isChosen, onChoose }: RowProps) {
+  const { run_id, thread_id, status, created_at, updated_at, cancel_reason } = run
+  const ended = hasEnded(run) ? Date.parse(updated_at) : now
+  const why = run.error ? errorTextOf(run.error) : (cancel_reason ?? '')
+  return (
+    <tr className={isChosen ? 'chosen' : ''}>
+      <td className="run-box">
+        <input
+          type="checkbox"
+          aria-label={`Choose run ${run_id}`}
+          checked={isChosen}
+          onChange={({ target }) => onChoose(target.checked)}
+        />
+      </td>
+      <td>
+        <Link href={`/runs/${thread_id}/${run_id}`}>
+          <Id of={run_id} />
+        </Link>
+      </td>
+      <td>
+        <Status of={status} />
+      </td>
+      <td className="run-graph">{graphOf(run)}</td>
+      <td className={`run-error ${run.error ? 'bad' : 'muted'}`} title={why}>
+        <span>{why.split('\n', 1)[0]}</span>
+      </td>
+      <td className="run-when">
+        <Ago at={created_at} />
+      </td>
+      <td className="run-took">{durationText(ended - Date.parse(created_at))}</td>
+      <td className="run-thread">
+        <Link href={`/threads/${thread_id}`}>
+          <Id of={thread_id} />
+        </Link>
+      </td>
+    </tr>
   )
-  return lists.flat().sort((a, b) => (a.created_at < b.created_at ? 1 : -1))
 }

@@ -1,6 +1,6 @@
 /** One thread: its checkpoints as a timeline, and the state at the chosen one. */
 import { useEffect, useState } from 'react'
-import { Link } from 'wouter'
+import { Link, useSearchParams } from 'wouter'
 import { client } from '../../api/client'
 import { useLoad } from '../../api/load'
 import { Button } from '../../ui/button'
@@ -24,7 +24,9 @@ const EVERY_MS = 2_000
 export function Inspector({ threadId }: { threadId: string }) {
   const thread = useLoad(threadId, () => client.threads.get(threadId, { include: [] }), { every: EVERY_MS })
   const history = useLoad(threadId, () => client.threads.getHistory(threadId, { limit: LIMIT }))
-  const [chosenId, setChosenId] = useState<string | null>(null)
+  // A run names its last checkpoint in the address.
+  const [query] = useSearchParams()
+  const [chosenId, setChosenId] = useState(query.get('checkpoint'))
   const [view, setView] = useState<(typeof VIEWS)[number]>('State')
   const [form, setForm] = useState<'update' | 'run' | null>(null)
   const { reload } = history

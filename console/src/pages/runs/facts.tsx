@@ -1,0 +1,83 @@
+import type { ReactNode } from 'react'
+import { Link } from 'wouter'
+import { CopyButton } from '../../ui/copy'
+import { Id } from '../../ui/id'
+import { Status } from '../../ui/status'
+import { Ago, durationText } from '../../ui/time'
+import { useNow } from '../../ui/use-now'
+import type { Execution } from './run'
+import { graphOf, hasEnded, type WholeRun } from './run-data'
+
+interface FactsProps {
+  run: WholeRun
+  /** Null: it is not known yet. */
+  execution: Execution | null
+  /** As the events say. */
+  attempt: number | null
+}
+
+/** What a run is, where it executed, and how long that took. */
+export function Facts({ run, execution, attempt }: FactsProps) {
+  const { status, created_at, updated_at, assistant_id, thread_id, kwargs } = run
+  const isOver = hasEnded(run)
+  const now = useNow(isOver ? null : 1_000)
+  const created = Date.parse(created_at)
+  const end = isOver ? Date.parse(execution?.ended_at ?? updated_at) : now
+  const started = execution?.started_at == null ? null : Date.parse(execution.started_at)
+  const waited = started ?? (isOver ? null : now)
+  return (
+    <section className="card" aria-label="Run">
+      <dl className="facts">
+        <Fact name="Status">
+          <Status of={status} />
+        </Fact>
+        <Fact name="Graph">
+          <Link href={`/graphs/${assistant_id}`}>{graphOf(run)}</Link>
+        </Fact>
+        <Fact name="Assistant">
+          <Link href={`/runs?assistant=${assistant_id}`} title="All runs of this assistant">
+            <Id of={assistant_id} />
+          </Link>
+        </Fact>
+        <Fact name="Thread">
+          {kwargs.temporary ? (
+            'none'
+          ) : (
+            <Link href={`/runs?thread=${thread_id}`} title="All runs of this thread">
+              <Id of={thread_id} />
+            </Link>
+          )}
+        </Fact>
+        <Fact name="Created">
+          <Ago at={created_at} /> <span className="muted">{new Date(created_at).toLocaleTimeString()}</span>
+        </Fact>
+        <Fact name="Waited">{waited === null ? '–' : durationText(waited - created)}</Fact>
+        <Fact name="Executed">{started === null ? '–' : durationText(end - started)}</Fact>
+        <Fact name="Attempt">{execution?.attempt || attempt || '–'}</Fact>
+        <Fact name="Worker">
+          {execution?.worker == null ? (
+            '–'
+          ) : (
+            <Link href="/workers" className="mono fact-long" title={execution.worker}>
+              {execution.worker}
+            </Link>
+          )}
+        </Fact>
+        <Fact name="Pool">{execution?.pool ?? '–'}</Fact>
+        {execution?.trace_id != null && (
+          <Fact name="Trace">
+            <Id of={execution.trace_id} />
+            <CopyButton text={execution.trace_id} label="Copy the trace id" />
+          </Fact>
+        )}
+      </dl>
+    </section>
+  )
+}
+
+const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+)
