@@ -144,6 +144,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'api/auth/python': [29, 0.55],
   'faults/mongo-crons': [33, 0.45],
   'console/outcomes': [24, 0.6],
+  'console/runs': [60, 0.4],
   'faults/python-hosts': [34, 0.4],
   'host/run-payload': [20, 0.7],
   'cli/weft': [25, 0.55],

@@ -95,8 +95,7 @@ t.test('runs: found by their status, followed, and cancelled', async t => {
   await photograph(runs, 'run')
   await runs.getByRole('button', { name: 'Raw' }).click()
   await events.getByText('"run_id"').first().waitFor()
-  await runs.getByRole('button', { name: 'Request' }).click()
-  await events.getByText('"tell me a story"').waitFor()
+  await runs.getByRole('region', { name: 'Input' }).getByText('"tell me a story"').waitFor()
 
   await runs.goto(`${stage.cluster.url}/console#/runs`)
   await runs.getByRole('row').filter({ hasText: 'interrupted' }).first().waitFor()

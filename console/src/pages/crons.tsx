@@ -5,6 +5,7 @@ import { Link } from 'wouter'
 import { client } from '../api/client'
 import { useLoad } from '../api/load'
 import { Button } from '../ui/button'
+import { Id } from '../ui/id'
 import { Empty, LoadedView, Trouble } from '../ui/notice'
 import { Page } from '../ui/page'
 import { Status } from '../ui/status'
@@ -92,8 +93,8 @@ export default function Crons() {
                         </td>
                         <td>
                           {cron.thread_id ? (
-                            <Link href={`/threads/${cron.thread_id}`} className="mono">
-                              {cron.thread_id.slice(0, 8)}…
+                            <Link href={`/threads/${cron.thread_id}`}>
+                              <Id of={cron.thread_id} />
                             </Link>
                           ) : (
                             <span className="muted">a new one each time</span>

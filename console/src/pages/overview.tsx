@@ -2,6 +2,7 @@
 import { Link } from 'wouter'
 import { ask, client } from '../api/client'
 import { useLoad } from '../api/load'
+import { Id } from '../ui/id'
 import { Empty, LoadedView } from '../ui/notice'
 import { Page } from '../ui/page'
 import { Status } from '../ui/status'
@@ -67,8 +68,8 @@ export default function Overview() {
                 <ul className="rows">
                   {list.map(({ thread_id, status, updated_at }) => (
                     <li key={thread_id}>
-                      <Link href={`/threads/${thread_id}`} className="mono">
-                        {thread_id.slice(0, 18)}…
+                      <Link href={`/threads/${thread_id}`}>
+                        <Id of={thread_id} />
                       </Link>
                       <Status of={status} />
                       <small className="muted">

@@ -1,5 +1,7 @@
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
+import { client } from '../../api/client'
+import { useLoad } from '../../api/load'
 import { CopyButton } from '../../ui/copy'
 import { Id } from '../../ui/id'
 import { Status } from '../../ui/status'
@@ -19,6 +21,8 @@ interface FactsProps {
 /** What a run is, where it executed, and how long that took. */
 export function Facts({ run, execution, attempt }: FactsProps) {
   const { status, created_at, updated_at, assistant_id, thread_id, kwargs } = run
+  // Without a name when it was deleted.
+  const assistant = useLoad(`name of ${assistant_id}`, async () => (await client.assistants.get(assistant_id)).name)
   const isOver = hasEnded(run)
   const now = useNow(isOver ? null : 1_000)
   const created = Date.parse(created_at)
@@ -35,17 +39,22 @@ export function Facts({ run, execution, attempt }: FactsProps) {
           <Link href={`/graphs/${assistant_id}`}>{graphOf(run)}</Link>
         </Fact>
         <Fact name="Assistant">
-          <Link href={`/runs?assistant=${assistant_id}`} title="All runs of this assistant">
-            <Id of={assistant_id} />
+          <Link href={`/runs?assistant=${assistant_id}`} title={`All runs of ${assistant_id}`}>
+            {assistant.data ?? <Id of={assistant_id} />}
           </Link>
         </Fact>
         <Fact name="Thread">
           {kwargs.temporary ? (
             'none'
           ) : (
-            <Link href={`/runs?thread=${thread_id}`} title="All runs of this thread">
-              <Id of={thread_id} />
-            </Link>
+            <>
+              <Link href={`/threads/${thread_id}`}>
+                <Id of={thread_id} />
+              </Link>
+              <Link href={`/runs?thread=${thread_id}`} className="muted">
+                its runs
+              </Link>
+            </>
           )}
         </Fact>
         <Fact name="Created">
@@ -54,16 +63,14 @@ export function Facts({ run, execution, attempt }: FactsProps) {
         <Fact name="Waited">{waited === null ? '–' : durationText(waited - created)}</Fact>
         <Fact name="Executed">{started === null ? '–' : durationText(end - started)}</Fact>
         <Fact name="Attempt">{execution?.attempt || attempt || '–'}</Fact>
-        <Fact name="Worker">
-          {execution?.worker == null ? (
-            '–'
-          ) : (
-            <Link href="/workers" className="mono fact-long" title={execution.worker}>
+        <Fact name="Pool">{execution?.pool ?? '–'}</Fact>
+        {execution?.worker != null && (
+          <Fact name="Worker" isWide>
+            <Link href="/workers" className="mono">
               {execution.worker}
             </Link>
-          )}
-        </Fact>
-        <Fact name="Pool">{execution?.pool ?? '–'}</Fact>
+          </Fact>
+        )}
         {execution?.trace_id != null && (
           <Fact name="Trace">
             <Id of={execution.trace_id} />
@@ -75,8 +82,14 @@ export function Facts({ run, execution, attempt }: FactsProps) {
   )
 }
 
-const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
-  <div>
+interface FactProps {
+  name: string
+  isWide?: boolean
+  children: ReactNode
+}
+
+const Fact = ({ name, isWide = false, children }: FactProps) => (
+  <div className={isWide ? 'fact-wide' : undefined}>
     <dt>{name}</dt>
     <dd>{children}</dd>
   </div>

@@ -32,11 +32,22 @@ export function Filters({ filter, change }: FiltersProps) {
     <section className={`card run-filters ${isOpen ? 'open' : ''}`} aria-label="Filters">
       <div className="run-filters-head">
         <Statuses chosen={filter.status} onChange={status => change({ status })} />
-        <span className="phone-only">
-          <Button icon="settings" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-            More filters
-          </Button>
-        </span>
+        <div className="actions">
+          {!(isAny(filter) && filter.since === '') && (
+            <Button
+              kind="ghost"
+              icon="close"
+              onClick={() => change({ status: [], graph: '', assistant: '', thread: '', text: '', since: '' })}
+            >
+              Clear
+            </Button>
+          )}
+          <span className="phone-only">
+            <Button icon="settings" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+              More filters
+            </Button>
+          </span>
+        </div>
       </div>
       <div className="run-filters-fields">
         <Time since={filter.since} onChange={since => change({ since })} />
@@ -68,15 +79,6 @@ export function Filters({ filter, change }: FiltersProps) {
           value={filter.text}
           onChange={text => change({ text })}
         />
-        {!(isAny(filter) && filter.since === '') && (
-          <Button
-            kind="ghost"
-            icon="close"
-            onClick={() => change({ status: [], graph: '', assistant: '', thread: '', text: '', since: '' })}
-          >
-            Clear
-          </Button>
-        )}
       </div>
     </section>
   )

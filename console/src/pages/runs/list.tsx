@@ -6,6 +6,7 @@ import { useLoad } from '../../api/load'
 import { Button } from '../../ui/button'
 import { Empty, Failure, Skeleton, Trouble } from '../../ui/notice'
 import { Page } from '../../ui/page'
+import { clockText } from '../../ui/time'
 import { type Action, Bulk, countText } from './bulk'
 import { conditionsOf, type Filter, isAny, queryOf, readFilter } from './filter'
 import { Filters } from './filters'
@@ -13,8 +14,6 @@ import { Outcomes } from './outcomes'
 import { hasEnded, type Run } from './run-data'
 import { RunTable } from './table'
 import { useRuns } from './use-runs'
-
-const COUNT_EVERY_MS = 30_000
 
 export function RunList() {
   const [query, setQuery] = useSearchParams()
@@ -48,13 +47,11 @@ function Total({ filter }: { filter: Filter }) {
 }
 
 function Counted({ filter }: { filter: Filter }) {
-  const total = useLoad(
-    `count ${queryOf({ ...filter, live: true })}`,
-    signal => ask<number>('/runs/count', { method: 'POST', body: conditionsOf(filter), signal }),
-    { every: COUNT_EVERY_MS },
-  )
-  if (total.data === undefined) return 'Newest first.'
-  return `${total.data.toLocaleString()} ${total.data === 1 ? 'run' : 'runs'}, newest first.`
+  const total = useLoad(`count ${queryOf({ ...filter, live: true })}`, async signal => {
+    const count = await ask<number>('/runs/count', { method: 'POST', body: conditionsOf(filter), signal })
+    return `${count.toLocaleString()} ${count === 1 ? 'run' : 'runs'} at ${clockText(new Date().toISOString())}`
+  })
+  return total.data === undefined ? 'Newest first.' : `${total.data}, newest first.`
 }
 
 function Listing({ filter }: { filter: Filter }) {
@@ -147,9 +144,7 @@ function ChosenBar({ runs, onAction, clear }: ChosenBarProps) {
         <Button icon="redo" onClick={() => onAction('again')}>
           Run again
         </Button>
-        <Button kind="ghost" icon="close" onClick={clear}>
-          Choose none
-        </Button>
+        <Button kind="ghost" icon="close" label="Choose none" onClick={clear} />
       </div>
     </section>
   )

@@ -14,7 +14,7 @@ export type StepState = Pick<
 export interface Step {
   key: string
   node: string
-  /** Null: the events do not say. */
+  /** From 1, in this run; null: not known. */
   step: number | null
   attempt: number | null
   /** In ms; null: not known. */
@@ -37,6 +37,7 @@ export interface States {
   isCut: boolean
 }
 
+const NONE: States = { list: [], isCut: false }
 const MOST = 500
 const EVERY_MS = 2_000
 const SELECT = ['checkpoint', 'parent_checkpoint', 'metadata', 'created_at', 'tasks']
@@ -69,7 +70,7 @@ export function stepsOf(
   events: readonly RunEvent[],
   execution: Execution | undefined,
 ): Steps {
-  const stored = stepsOfStates(run, states?.list ?? [], execution)
+  const stored = stepsOfStates(run, states ?? NONE, execution)
   const sent = stepsOfEvents(events)
   return stored.length >= sent.length
     ? { from: 'checkpoints', list: stored, isCut: states?.isCut ?? false }
@@ -77,35 +78,34 @@ export function stepsOf(
 }
 
 /** A checkpoint names the nodes that follow it; the next one is made when they have ended. */
-function stepsOfStates(run: WholeRun, states: readonly StepState[], execution: Execution | undefined): Step[] {
+function stepsOfStates(run: WholeRun, { list: states, isCut }: States, execution: Execution | undefined): Step[] {
   const end = hasEnded(run) ? Date.parse(execution?.ended_at ?? run.updated_at) : null
   const begin = execution?.started_at == null ? null : Date.parse(execution.started_at)
-  return states.toReversed().flatMap((state, i, all) => {
-    const { run_id, step, run_attempt } = metadataOf(state)
+  const list = states.toReversed().filter(({ tasks }) => !tasks.some(({ name }) => name === '__start__'))
+  return list.flatMap((state, i, all) => {
+    const { run_id, run_attempt } = metadataOf(state)
     const next = all[i + 1]
     const made = state.created_at == null ? null : Date.parse(state.created_at)
     const ended = next?.created_at == null ? end : Date.parse(next.created_at)
-    return state.tasks
-      .filter(({ name }) => name !== '__start__')
-      .map(({ id, name, error, interrupts, ...task }): Step => {
-        const asks = interrupts.length > 0 && next === undefined
-        const isDone = next !== undefined || (task as { result?: unknown }).result != null
-        return {
-          key: id,
-          node: name,
-          step: step === undefined ? null : step + 1,
-          attempt: metadataOf(next ?? state).run_attempt ?? run_attempt ?? null,
-          began: run_id === run.run_id ? made : begin,
-          ended: isDone || error || asks ? ended : null,
-          error: error ?? null,
-          state: error ? 'failed' : asks ? 'asks' : isDone ? 'done' : 'open',
-        }
-      })
+    return state.tasks.map(({ id, name, error, interrupts, ...task }): Step => {
+      const asks = interrupts.length > 0 && next === undefined
+      const isDone = next !== undefined || (task as { result?: unknown }).result != null
+      return {
+        key: id,
+        node: name,
+        step: isCut ? null : i + 1,
+        attempt: metadataOf(next ?? state).run_attempt ?? run_attempt ?? null,
+        began: run_id === run.run_id ? made : begin,
+        ended: isDone || error || asks ? ended : null,
+        error: error ?? null,
+        state: error ? 'failed' : asks ? 'asks' : isDone ? 'done' : 'open',
+      }
+    })
   })
 }
 
 const metadataOf = ({ metadata }: StepState) =>
-  (metadata ?? {}) as { run_id?: string; step?: number; run_attempt?: number; source?: string }
+  (metadata ?? {}) as { run_id?: string; run_attempt?: number; source?: string }
 const sourceOf = (state: StepState) => metadataOf(state).source
 
 /** By the modes that name nodes: `tasks` says begin and end, `updates` the end. */
