@@ -76,13 +76,15 @@ t.test('the graph beside a conversation', async t => {
 })
 
 t.test('runs: found by their status, followed, and cancelled', async t => {
-  const page = await stage.open('/chat/new')
-  await page.getByLabel('Message').fill('tell me a story')
-  await page.getByRole('button', { name: 'Send' }).click()
-  await page.locator('.message.ai').getByText('A weaver had a loom').waitFor()
-  // The conversation goes on in its tab.
-  const runs = await page.context().newPage()
-  await runs.goto(`${stage.cluster.url}/console#/runs`)
+  const { thread_id } = (await (await send('/threads', {})).json()) as { thread_id: string }
+  await send(`/threads/${thread_id}/runs`, {
+    assistant_id: 'agent',
+    input: { messages: [{ role: 'user', content: 'tell me a story' }] },
+    stream_mode: ['messages-tuple'],
+    // It takes a minute, so that a slow machine has time to cancel it.
+    config: { configurable: { delay_ms: 500 } },
+  })
+  const runs = await stage.open('/runs')
   await runs.getByRole('button', { name: 'running' }).click()
   const link = runs.getByRole('row').filter({ hasText: 'running' }).getByRole('link').first()
   await link.click()

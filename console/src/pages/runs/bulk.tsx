@@ -34,6 +34,8 @@ const QUESTIONS = {
   },
 } as const
 
+const THREADS_AT_ONCE = 4
+
 export const countText = (count: number): string => `${count} ${count === 1 ? 'run' : 'runs'}`
 
 interface BulkProps {
@@ -50,7 +52,7 @@ export function Bulk({ action, runs, close }: BulkProps) {
   const failed = results.filter(({ error }) => error !== null).length
   const start = async () => {
     setState('busy')
-    await atOnce(byThread(runs), async group => {
+    await atOnce(THREADS_AT_ONCE, byThread(runs), async group => {
       for (const run of group) {
         const result = await resultOf(action, run)
         setResults(last => [...last, result])

@@ -7,8 +7,7 @@ import { Id } from '../../ui/id'
 import { Status } from '../../ui/status'
 import { Ago, durationText } from '../../ui/time'
 import { useNow } from '../../ui/use-now'
-import type { Execution } from './run'
-import { graphOf, hasEnded, type WholeRun } from './run-data'
+import { type Execution, graphOf, hasEnded, type WholeRun } from './run-data'
 
 interface FactsProps {
   run: WholeRun

@@ -26,6 +26,16 @@ export interface Kwargs {
 
 export type WholeRun = Run & { kwargs: Kwargs }
 
+/** Answer of `/runs/{id}/execution`. */
+export interface Execution {
+  attempt: number
+  pool: string
+  worker: string | null
+  started_at: string | null
+  ended_at: string | null
+  trace_id: string | null
+}
+
 /** Not the input, which may be large. */
 const SHOWN = [
   'run_id',

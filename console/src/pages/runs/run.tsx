@@ -12,22 +12,13 @@ import { EventCard } from './event-card'
 import { useEvents } from './events'
 import { Facts } from './facts'
 import { Failure } from './failure'
-import { hasEnded, type WholeRun, wholeRun } from './run-data'
+import { type Execution, hasEnded, type WholeRun, wholeRun } from './run-data'
 import { StepCard } from './step-card'
 import { stepsOf, useStates } from './steps'
 import { Values } from './values'
 
 const EVERY_MS = 2_000
 const NOT_FOUND = 404
-
-export interface Execution {
-  attempt: number
-  pool: string
-  worker: string | null
-  started_at: string | null
-  ended_at: string | null
-  trace_id: string | null
-}
 
 export function RunView({ threadId, runId }: { threadId: string; runId: string }) {
   const [isOver, setOver] = useState(false)

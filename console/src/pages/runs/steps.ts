@@ -3,8 +3,7 @@ import type { ThreadState } from '@langchain/langgraph-sdk'
 import { ask } from '../../api/client'
 import { type Loaded, useLoad } from '../../api/load'
 import type { RunEvent } from './events'
-import type { Execution } from './run'
-import { hasEnded, type WholeRun } from './run-data'
+import { type Execution, hasEnded, type WholeRun } from './run-data'
 
 export type StepState = Pick<
   ThreadState<unknown>,
