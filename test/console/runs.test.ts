@@ -67,6 +67,8 @@ t.test('pages of some hundred runs, newest first', async t => {
   await page.getByText('200 runs shown.').waitFor()
   await page.getByRole('button', { name: 'Older runs' }).click()
   await page.getByText(`${DELAYED} runs shown, the oldest last.`).waitFor()
+  // It is read again meanwhile.
+  for (let i = 0; i < 2; i++) await page.waitForResponse(answer => answer.url().endsWith('/runs/search'))
   const wanted = (await search({ graph_id: 'slow' })).map(({ run_id }) => run_id)
   t.same(await shownIds(page), wanted)
   t.equal(await page.getByRole('button', { name: 'Older runs' }).count(), 0)

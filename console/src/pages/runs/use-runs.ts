@@ -86,7 +86,9 @@ function merged({ rows, next }: Listed, page: RunPage, size: number): RunPage {
   const older = rows.filter(row => isBeyond(row, end))
   // So many are new that those between the two parts were not read.
   const isTorn = older.length === rows.length && page.rows.length >= size
-  if (isTorn || older.length === 0) return page
+  if (isTorn || rows.length === 0) return page
+  // It ends with the same run: what is known of those behind it holds.
+  if (older.length === 0) return page.rows.at(-1)?.run_id === rows.at(-1)?.run_id ? { ...page, next } : page
   return { rows: joined(page.rows, older), next }
 }
 
