@@ -1,6 +1,7 @@
 /** The frame around the pages, and which page an address shows. */
 import { Suspense, useEffect } from 'react'
 import { Redirect, Route, Router, Switch, useLocation } from 'wouter'
+import { useAddress } from './api/address'
 import { session } from './api/session'
 import { useStore } from './api/store'
 import { PAGES } from './pages'
@@ -9,11 +10,10 @@ import { Boundary } from './shell/boundary'
 import { Nav } from './shell/nav'
 import { Palette } from './shell/palette'
 import { SignIn } from './shell/sign-in'
-import { useAddress, useQuery } from './ui/address'
 import { Empty, Loading } from './ui/notice'
 
 export const App = () => (
-  <Router hook={useAddress} searchHook={useQuery}>
+  <Router hook={useAddress}>
     <Frame />
   </Router>
 )

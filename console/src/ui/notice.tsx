@@ -26,6 +26,18 @@ export const Loading = () => (
   </div>
 )
 
+const LINES = ['long', 'short', 'middle', 'long', 'short']
+
+/** The place of a list while it loads. */
+export const Skeleton = () => (
+  <div className="skeleton" role="status">
+    <span className="hidden">Loading</span>
+    {LINES.map((line, i) => (
+      <span key={i} className={`skeleton-line ${line}`} />
+    ))}
+  </div>
+)
+
 export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
   const [icon, title, sentence] = isUnreachable(error)
     ? (['plug', 'The server cannot be reached', 'The page is loaded as soon as it answers.'] as const)
@@ -39,16 +51,6 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
     </div>
   )
 }
-
-/** Stands for rows that are being loaded. */
-export const Skeleton = ({ rows = 8 }: { rows?: number }) => (
-  <div className="skeleton" role="status">
-    <span className="hidden">Loading</span>
-    {Array.from({ length: rows }, (_, i) => (
-      <span key={i} />
-    ))}
-  </div>
-)
 
 /** A line above or below a form. */
 export const Trouble = ({ error }: { error: unknown }) =>

@@ -64,7 +64,7 @@ function Listing({ filter }: { filter: Filter }) {
   const runs = rows.filter(({ run_id }) => chosen.has(run_id))
   return (
     <>
-      <Trouble error={error} />
+      {shown.length > 0 && <Trouble error={error} />}
       {runs.length > 0 && (
         <ChosenBar
           runs={runs}
@@ -89,7 +89,9 @@ function Listing({ filter }: { filter: Filter }) {
         </Button>
       )}
       <section className="card" aria-label="List">
-        {shown.length === 0 ? (
+        {shown.length === 0 && error !== null ? (
+          <Failure error={error} retry={reload} />
+        ) : shown.length === 0 ? (
           <Nothing filter={filter} isEnd={next === null} />
         ) : (
           <RunTable runs={shown} chosen={chosen} onChoose={setChosen} />

@@ -44,7 +44,7 @@ export function StepCard({ run, steps: { from, list, isCut }, isLoading, error }
           ))}
         </ol>
       ) : isLoading ? (
-        <Skeleton rows={3} />
+        <Skeleton />
       ) : (
         <p className="state-body muted">{reasonOf(run)}</p>
       )}
@@ -69,14 +69,14 @@ function Row({ step: { node, step, attempt, began, ended, error, state }, first,
     <li>
       <span className="step-no muted">{step ?? ''}</span>
       <strong>{node}</strong>
-      <span className="step-bar" aria-hidden="true">
-        {began !== null && took !== null && (
+      {began !== null && took !== null && (
+        <span className="step-bar" aria-hidden="true">
           <span
             className={tone}
             style={{ left: `${((began - first) / span) * 100}%`, width: `max(3px, ${(took / span) * 100}%)` }}
           />
-        )}
-      </span>
+        </span>
+      )}
       <span className="step-took">{took === null ? '' : durationText(took)}</span>
       <span className={`status ${tone}`}>{word}</span>
       {attempt !== null && attempt > 1 && <span className="muted">attempt {attempt}</span>}

@@ -62,7 +62,7 @@ export function useStates(run: WholeRun): Loaded<States> {
   )
 }
 
-/** From where more nodes are known. */
+/** Checkpoints tell times; without any, the events at least name the nodes. */
 export function stepsOf(
   run: WholeRun,
   states: States | null,
@@ -70,10 +70,9 @@ export function stepsOf(
   execution: Execution | undefined,
 ): Steps {
   const stored = stepsOfStates(run, states ?? NONE, execution)
-  const sent = stepsOfEvents(events)
-  return stored.length >= sent.length
+  return stored.length > 0
     ? { from: 'checkpoints', list: stored, isCut: states?.isCut ?? false }
-    : { from: 'events', list: sent, isCut: false }
+    : { from: 'events', list: stepsOfEvents(events), isCut: false }
 }
 
 /** A checkpoint names the nodes that follow it; the next one is made when they have ended. */
