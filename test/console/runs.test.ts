@@ -5,7 +5,7 @@ import { sender } from '../helpers/http.js'
 import { until } from '../helpers/until.js'
 import { openStage, photograph, type Stage, seriousDefects } from './stage.js'
 
-t.setTimeout(180_000)
+t.setTimeout(300_000)
 
 interface Run {
   run_id: string

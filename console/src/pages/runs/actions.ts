@@ -22,7 +22,7 @@ const withoutOwn = (members: { [name: string]: unknown } = {}) =>
 
 function requestOf({ assistant_id, metadata, multitask_strategy, kwargs }: WholeRun) {
   const { input, command, config, context, stream_mode, stream_subgraphs, resumable, durability } = kwargs
-  const { interrupt_before, interrupt_after, webhook } = kwargs
+  const { interrupt_before, interrupt_after, webhook, strict_resume = false } = kwargs
   const { metadata: _, configurable, ...others } = config
   const isEmpty = context === null || Object.keys(context as object).length === 0
   return {
@@ -40,5 +40,6 @@ function requestOf({ assistant_id, metadata, multitask_strategy, kwargs }: Whole
     interrupt_after,
     webhook,
     multitask_strategy,
+    strict_resume,
   }
 }

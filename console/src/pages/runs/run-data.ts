@@ -22,6 +22,7 @@ export interface Kwargs {
   interrupt_before: unknown
   interrupt_after: unknown
   webhook: string | null
+  strict_resume?: boolean
 }
 
 export type WholeRun = Run & { kwargs: Kwargs }
