@@ -6,7 +6,7 @@ export const FEW = 2_000
 /** Rows of each condition that are counted first: the rows of a common condition are not counted beside a rare one. */
 const RARE = 32
 
-/** A query without a limit, and its parameters. */
+/** A query without a limit and an order, and its parameters. It may find a row twice, and need not read all of them first. */
 export interface Narrow {
   text: string
   params: Param[]

@@ -27,16 +27,18 @@ export const runSources = (query: Query): Omit<RunSources, 'summary'> => ({
 
   async threadsWith(app, key, most) {
     const { rows } = await query(
-      `SELECT DISTINCT thread_id FROM weft.thread_keys JOIN weft.threads USING (thread_id)
-        WHERE key IN (?, '*') AND app = ? AND NOT temporary LIMIT ?`,
-      [key, app, most],
+      // A thread may have the key and `*`, but no more: to sort the threads of a common key would read all of them.
+      `SELECT DISTINCT thread_id FROM (SELECT thread_id FROM weft.thread_keys JOIN weft.threads USING (thread_id)
+        WHERE key IN (?, '*') AND app = ? AND NOT temporary LIMIT ?) AS found LIMIT ?`,
+      [key, app, 2 * most, most],
     )
     return rows.map(([id]) => id as string)
   },
 
   async haveKeys(thread_ids, keys) {
     const wheres = keys.map(
-      () => "EXISTS (SELECT 1 FROM weft.thread_keys WHERE key IN (?, '*') AND thread_keys.thread_id = one.thread_id)",
+      () =>
+        "EXISTS (SELECT 1 FROM weft.thread_keys WHERE key IN (?, '*') AND thread_keys.thread_id = one.thread_id OFFSET 0)",
     )
     const { rows } = await query(
       `SELECT one.thread_id FROM unnest(?::text[]) AS one (thread_id) WHERE ${wheres.join(' AND ')}`,

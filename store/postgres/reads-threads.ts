@@ -3,7 +3,7 @@
  * of a slice of that index, so that no call looks at more than a few thousand rows. If few threads match a condition, the
  * list starts from the condition, not from the sort index.
  *
- * Threads that were never changed are in `threads_fresh`, the others in an index for each time (schema.ts): a page by time is
+ * Threads that were never changed are in `threads_unchanged`, the others in an index for each time (schema.ts): a page by time is
  * merged from two.
  */
 import { THREAD } from '../columns.js'
@@ -24,7 +24,7 @@ const PAGE_BYTES = 8 * 1024 * 1024
 
 const COLUMNS = THREAD.map(name => `threads.${name}`).join()
 const TOUCHED = '(created_at <> updated_at OR created_at <> state_updated_at)'
-const FRESH = 'created_at = updated_at AND created_at = state_updated_at'
+const FRESH = 'updated_at - created_at = 0 AND state_updated_at - created_at = 0'
 const STATUSES = ['busy', 'error', 'idle', 'interrupted'] as const
 const STATE = ['latest_checkpoint_id', 'values', 'rest'] as const
 const FROM_STATES = 'SELECT thread_id, latest_checkpoint_id, "values", rest FROM weft.states WHERE thread_id'
@@ -38,7 +38,7 @@ export function threadReads(query: Query): Store['threads'] {
 
   async function list(wanted: ThreadQuery): Promise<ThreadPage> {
     const { ids, status, keys = [], limit } = wanted
-    if (ids !== undefined) return sorted(wanted, 'SELECT DISTINCT unnest(?::text[]) AS thread_id', [ids])
+    if (ids !== undefined) return sorted(wanted, 'SELECT unnest(?::text[]) AS thread_id', [ids])
     const isNarrow = status !== undefined || keys.length > 0
     if (!isNarrow) return inOrder(wanted, limit)
     // A condition that many threads meet fills the page soon. To count who meets it would cost more.
@@ -133,7 +133,7 @@ export function threadReads(query: Query): Store['threads'] {
     const after = bound(wanted, sort)
     const way = order === 'asc' ? 'ASC' : 'DESC'
     const { rows, cut } = await taken(
-      `WITH few AS MATERIALIZED (${few}) SELECT threads.thread_id, octet_length(metadata)
+      `WITH few AS MATERIALIZED (SELECT DISTINCT thread_id FROM (${few}) AS each) SELECT threads.thread_id, octet_length(metadata)
         FROM few JOIN weft.threads USING (thread_id)
         WHERE threads.app = ? AND NOT threads.temporary AND ${where.text} ${after.text}
         ORDER BY threads.${columnName(sort)} ${way}, threads.thread_id ${way} LIMIT ?`,
@@ -191,7 +191,7 @@ export function threadReads(query: Query): Store['threads'] {
 /** For each condition that few threads may meet, the query for their ids. */
 function narrowing({ app, status, keys = [] }: ThreadQuery): Narrow[] {
   const ofKeys = keys.map(key => ({
-    text: "SELECT DISTINCT thread_id FROM weft.thread_keys WHERE key IN (?, '*')",
+    text: "SELECT thread_id FROM weft.thread_keys WHERE key IN (?, '*')",
     params: [key],
   }))
   if (status === undefined || status === 'idle') return ofKeys
@@ -219,7 +219,7 @@ function conditions({ status, keys = [] }: ThreadQuery): { text: string; params:
   }
   for (const key of keys) {
     texts.push(
-      "EXISTS (SELECT 1 FROM weft.thread_keys AS own WHERE own.key IN (?, '*') AND own.thread_id = threads.thread_id)",
+      "EXISTS (SELECT 1 FROM weft.thread_keys AS own WHERE own.key IN (?, '*') AND own.thread_id = threads.thread_id OFFSET 0)",
     )
     params.push(key)
   }

@@ -12,6 +12,8 @@ import { runSources } from './reads-run-search.js'
 import { decode, decodeAll, encode } from './rows.js'
 
 const OPEN = "status IN ('accepting', 'pending', 'running')"
+/** Those that are open without those that wait for their time: the condition of its index. */
+const DUE_NOW = "(status IN ('accepting', 'running') OR status = 'pending' AND due_at = 0)"
 /** A column that is written into the text of a query. Its type says which; this refuses what came from a client unchecked. */
 export function columnName<T extends string>(name: T): T {
   if (!/^[a-z_]+$/.test(name)) throw new Error(`${JSON.stringify(name)} is no column`)
@@ -41,13 +43,13 @@ export function assistantReads(query: Query): Store['assistants'] {
       const few = await fewest(
         query,
         keys.map(key => ({
-          text: "SELECT DISTINCT assistant_id FROM weft.assistant_keys WHERE app = ? AND key IN (?, '*')",
+          text: "SELECT assistant_id FROM weft.assistant_keys WHERE app = ? AND key IN (?, '*')",
           params: [app, key],
         })),
       )
       for (const key of keys) {
         wheres.push(`EXISTS (SELECT 1 FROM weft.assistant_keys AS own WHERE own.app = assistants.app
-          AND own.key IN (?, '*') AND own.assistant_id = assistants.assistant_id)`)
+          AND own.key IN (?, '*') AND own.assistant_id = assistants.assistant_id OFFSET 0)`)
         params.push(key)
       }
       if (graph_id !== undefined) {
@@ -61,7 +63,10 @@ export function assistantReads(query: Query): Store['assistants'] {
       const [first, from] =
         few === null
           ? ['', 'weft.assistants']
-          : [`WITH few AS MATERIALIZED (${few.text})`, 'few JOIN weft.assistants USING (assistant_id)']
+          : [
+              `WITH few AS MATERIALIZED (SELECT DISTINCT assistant_id FROM (${few.text}) AS each)`,
+              'few JOIN weft.assistants USING (assistant_id)',
+            ]
       return assistants(
         `${first} ${FROM_ASSISTANTS} ${from} WHERE ${wheres.join(' AND ')}
           ORDER BY ${by.map(column => `assistants.${column} ${way}`)} LIMIT ?`,
@@ -123,18 +128,20 @@ export function runReads(query: Query): Store['runs'] {
     },
 
     unsettled: (limit, after) =>
-      summaries(
-        `${OPEN} AND (status <> 'pending' OR due_at = 0) AND (created_at, run_id) > (?, ?)
-          ORDER BY created_at, run_id LIMIT ?`,
-        [after?.created_at ?? -1, after?.run_id ?? '', limit],
-      ),
+      summaries(`${DUE_NOW} AND (created_at, run_id) > (?, ?) ORDER BY created_at, run_id LIMIT ?`, [
+        after?.created_at ?? -1,
+        after?.run_id ?? '',
+        limit,
+      ]),
 
     async counts() {
       const { rows } = await query(
-        `SELECT (SELECT count(*) FROM weft.runs WHERE ${OPEN}), (SELECT count(*) FROM weft.runs WHERE status = 'running')`,
+        `SELECT (SELECT count(*) FROM weft.runs WHERE ${DUE_NOW}),
+          (SELECT count(*) FROM weft.runs WHERE status = 'pending' AND due_at > 0),
+          (SELECT count(*) FROM weft.runs WHERE status = 'running')`,
       )
-      const [open, running] = rows[0] as [number, number]
-      return { pending: open - running, running }
+      const [now, later, running] = rows[0] as [number, number, number]
+      return { pending: now + later - running, running }
     },
 
     async running(limit, after = '') {
@@ -167,12 +174,16 @@ export function runReads(query: Query): Store['runs'] {
       ])
     },
 
-    active: (app, status, limit, after) =>
-      summaries(
-        `${OPEN} AND app = ? AND status = ANY (?::text[]) AND (created_at, run_id) > (?, ?)
-          ORDER BY created_at, run_id LIMIT ?`,
-        [app, status, after?.created_at ?? 0, after?.run_id ?? '', limit],
-      ),
+    /** The next of each status, by its index, in their common order. */
+    async active(app, status, limit, after) {
+      const each = `(SELECT ${RUN} FROM weft.runs WHERE app = ? AND status = ? AND (created_at, run_id) > (?, ?)
+        ORDER BY created_at, run_id LIMIT ?)`
+      const { rows } = await query(
+        `SELECT * FROM (${status.map(() => each).join(' UNION ALL ')}) AS found ORDER BY created_at, run_id LIMIT ?`,
+        [...status.flatMap(one => [app, one, after?.created_at ?? 0, after?.run_id ?? '', limit]), limit],
+      )
+      return decodeAll<RunSummary>(RUN, rows)
+    },
 
     async countOpen(key_id, most) {
       const { rows } = await query(
