@@ -116,14 +116,14 @@ export function reads(db: Database) {
 
     'runs.unsettled': (_, limit: number, after?: RunCursor) =>
       all(
-        `SELECT ${RUN} FROM runs WHERE status IN ('accepting', 'pending', 'running')
-          AND (status <> 'pending' OR due_at = 0) AND (created_at, run_id) > (?, ?) ORDER BY created_at, run_id LIMIT ?`,
+        `SELECT ${RUN} FROM runs WHERE ${DUE_NOW} AND (created_at, run_id) > (?, ?) ORDER BY created_at, run_id LIMIT ?`,
         [after?.created_at ?? -1, after?.run_id ?? '', limit],
       ),
 
     'runs.counts': () =>
       get(
-        `SELECT (SELECT COUNT(*) FROM runs WHERE status IN ('accepting', 'pending', 'running')),
+        `SELECT (SELECT COUNT(*) FROM runs WHERE ${DUE_NOW})
+            + (SELECT COUNT(*) FROM runs WHERE status = 'pending' AND due_at > 0),
           (SELECT COUNT(*) FROM runs WHERE status = 'running')`,
         [],
       ),
@@ -151,13 +151,18 @@ export function reads(db: Database) {
       )
     },
 
+    // The next of each status, by its index, in their common order.
     'runs.active': (_, app: string, status: readonly string[], limit: number, after?: RunCursor) =>
-      all(
-        // The first condition is that of the index.
-        `SELECT ${RUN} FROM runs WHERE status IN ('accepting', 'pending', 'running') AND app = ?
-          AND status IN (${status.map(() => '?')}) AND (created_at, run_id) > (?, ?) ORDER BY created_at, run_id LIMIT ?`,
-        [app, ...status, after?.created_at ?? 0, after?.run_id ?? '', limit],
-      ),
+      status
+        .flatMap(one =>
+          all(
+            `SELECT ${RUN} FROM runs WHERE app = ? AND status = ? AND (created_at, run_id) > (?, ?)
+              ORDER BY created_at, run_id LIMIT ?`,
+            [app, one, after?.created_at ?? 0, after?.run_id ?? '', limit],
+          ),
+        )
+        .sort((a, b) => (a[CREATED_AT] as number) - (b[CREATED_AT] as number) || (a[RUN_ID]! < b[RUN_ID]! ? -1 : 1))
+        .slice(0, limit),
 
     'runs.countOpen': (_, key_id: string, most: number) =>
       get(
@@ -331,5 +336,9 @@ function bytesOf({ value, metadata, blobs, writes }: Tuple): number {
 }
 
 /** The assistant has this key, or too many to tell. */
+const [CREATED_AT, RUN_ID] = [RUN.indexOf('created_at'), RUN.indexOf('run_id')]
+/** Open runs without those that wait for their time: the condition of its index. */
+const DUE_NOW = "(status IN ('accepting', 'running') OR status = 'pending' AND due_at = 0)"
+
 const OF_KEY = `EXISTS (SELECT 1 FROM assistant_keys AS own
   WHERE own.app = assistants.app AND own.key IN (?, '*') AND own.assistant_id = assistants.assistant_id)`

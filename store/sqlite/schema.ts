@@ -239,6 +239,12 @@ const VERSIONS = [
   CREATE INDEX runs_by_key ON runs (app, key_id, created_at, run_id) WHERE key_id IS NOT NULL;
   CREATE INDEX runs_temporary ON runs (app, created_at, run_id) WHERE temporary = 1;
   `,
+  // Runs that wait for their time may be many, and are in an index of their own.
+  `
+  DROP INDEX runs_unsettled;
+  CREATE INDEX runs_due_now ON runs (created_at, run_id)
+    WHERE status IN ('accepting', 'running') OR status = 'pending' AND due_at = 0;
+  `,
 ]
 
 export const SCHEMA_VERSION = VERSIONS.length
