@@ -4,12 +4,13 @@
  */
 import { openCalls } from './calls.js'
 import type { Store } from './port.js'
-import { isOutage, openDatabase, type PostgresOptions, placeOf, type Query } from './postgres/connection.js'
+import { isOutage, openDatabase, type PostgresOptions, type Query, sentenceOf } from './postgres/connection.js'
 import { assistantReads, recordReads, runReads } from './postgres/reads.js'
 import { checkpointReads } from './postgres/reads-checkpoints.js'
 import { itemReads } from './postgres/reads-items.js'
 import { threadReads } from './postgres/reads-threads.js'
 import { migrate } from './postgres/schema.js'
+import { placeOf } from './postgres/url.js'
 import { openWriter } from './postgres/writes.js'
 
 const OLDEST = 14
@@ -41,7 +42,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     })
   } catch (error) {
     await database.end().catch(() => {})
-    if (!isOutage(error)) throw error
+    if (!isOutage(error)) throw new Error(sentenceOf(error), { cause: error })
     throw new Error(`No PostgreSQL answers at ${placeOf(url)}: ${error.message}`)
   }
 

@@ -29,7 +29,10 @@ interface Manifest {
 }
 
 export async function backup(target: string, { data, keys, json }: BackupFlags): Promise<void> {
-  refuseServer('back it up with mongodump, or the tool of your installation')
+  refuseServer({
+    postgres: 'back it up with pg_dump, or the tool of your provider',
+    mongo: 'back it up with mongodump, or the tool of your installation',
+  })
   const from = join(data, 'weft.db')
   if (!existsSync(from)) throw new UserError(`there is no store in ${resolve(data)}: expected weft.db (--data)`, 2)
   if (!isNewOrEmpty(target)) throw new UserError(`${target} is not empty: expected a new or an empty folder`, 2)
@@ -71,7 +74,7 @@ interface RestoreFlags {
 }
 
 export async function restore(source: string, { data, force, json }: RestoreFlags): Promise<void> {
-  refuseServer('restore it with mongorestore')
+  refuseServer({ postgres: 'restore it with pg_restore', mongo: 'restore it with mongorestore' })
   const copy = join(source, 'weft.db')
   if (!existsSync(join(source, MANIFEST)) || !existsSync(copy))
     throw new UserError(`${source} is no backup: expected a folder that \`weft backup\` has completed`, 2)
@@ -110,10 +113,10 @@ function keysOf(source: string): string[] {
   return keys
 }
 
-function refuseServer(advice: string): void {
+function refuseServer(advice: { postgres: string; mongo: string }): void {
   const { DATABASE_URI, POSTGRES_URI } = process.env
-  if (DATABASE_URI || POSTGRES_URI) throw new UserError(`the store is PostgreSQL (DATABASE_URI): ${advice}`, 2)
-  if (process.env.MONGODB_URL) throw new UserError(`the store is MongoDB (MONGODB_URL): ${advice}`, 2)
+  if (DATABASE_URI || POSTGRES_URI) throw new UserError(`the store is PostgreSQL (DATABASE_URI): ${advice.postgres}`, 2)
+  if (process.env.MONGODB_URL) throw new UserError(`the store is MongoDB (MONGODB_URL): ${advice.mongo}`, 2)
 }
 
 const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(1)

@@ -1,12 +1,9 @@
 /**
- * The connections to PostgreSQL: their settings, what a row looks like on its way, and the errors which mean that the
- * database cannot be used at the moment.
- *
- * The URL is that of libpq (https://www.postgresql.org/docs/current/libpq-connect.html): several hosts are not supported,
- * `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, PGPASSFILE and ~/.pgpass are. Two members are ours, with the names that
- * other libraries gave them: `pgbouncer=true` for a pooler in transaction mode, `connection_limit` for the size of the pool.
+ * The connections to PostgreSQL: what a row looks like on its way, a server that falls silent, and the errors which mean that
+ * the database cannot be used at the moment.
  */
 import pg, { type ClientBase, type Pool, type PoolClient, type PoolConfig } from 'pg'
+import { CONNECT_MS, configOf, placeOf } from './url.js'
 
 export type Param = string | number | boolean | Uint8Array | readonly (string | number | null)[] | null
 export type Value = string | number | boolean | Uint8Array | null
@@ -20,17 +17,8 @@ export interface PostgresOptions {
   onStatement?: (text: string, params: readonly Param[]) => void
 }
 
-/** Connections of one resource worker; a server has 100 by default. */
-const CONNECTIONS = 10
-/** Wait for a connection. A call that gets none fails. */
-const CONNECT_MS = 2_000
 /** A call without an answer for this long makes another connection ask whether the server answers at all. */
 const SILENT_MS = 2_000
-/** Wait for one answer: removing a long thread takes the longest. */
-const ANSWER_MS = 30_000
-/** Wait for a row that another transaction has changed, and the life of a transaction whose worker has gone. */
-const LOCK_MS = 5_000
-const IDLE_MS = 10_000
 
 export interface Database {
   /** Rows of a query, and how many it has changed. `?` in the text stand for the parameters, in order. */
@@ -47,16 +35,6 @@ export interface Result {
   count: number
 }
 export type Query = (text: string, params?: readonly Param[]) => Promise<Result>
-
-/** The host and the database of a URL, without credentials. */
-export function placeOf(url: string): string {
-  try {
-    const { hostname, port, pathname, searchParams } = new URL(url)
-    return `${hostname || searchParams.get('host') || 'localhost'}${port && `:${port}`}${pathname}`
-  } catch {
-    return 'DATABASE_URI'
-  }
-}
 
 /** Opens no connection yet. Throws one sentence for a URL that is none. */
 export function openDatabase({ url, log, onStatement }: PostgresOptions): Database {
@@ -124,43 +102,6 @@ export function openDatabase({ url, log, onStatement }: PostgresOptions): Databa
 
 interface Sockets {
   connection: { stream: { destroy(): void } }
-}
-
-export const poolConfig = (url: string): PoolConfig => configOf(url).config
-
-function configOf(url: string): { config: PoolConfig; pooled: boolean } {
-  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url))
-    throw new Error('DATABASE_URI must be a URL of PostgreSQL, as postgres://user:password@host:5432/database')
-  const at = new URL(url)
-  const pooled = at.searchParams.get('pgbouncer') === 'true'
-  const most = Number(at.searchParams.get('connection_limit') ?? CONNECTIONS)
-  if (!Number.isSafeInteger(most) || most < 1)
-    throw new Error('connection_limit of DATABASE_URI must be a whole number')
-  for (const own of ['pgbouncer', 'connection_limit']) at.searchParams.delete(own)
-  // As libpq: `require` without a certificate of an authority checks none.
-  if (at.searchParams.has('sslmode')) at.searchParams.set('uselibpqcompat', 'true')
-  const config: PoolConfig = {
-    connectionString: at.href,
-    max: most,
-    connectionTimeoutMillis: CONNECT_MS,
-    query_timeout: ANSWER_MS,
-    keepAlive: true,
-    // Statements of a transaction travel together.
-    pipeline: true,
-    application_name: 'weft',
-  }
-  // A pooler passes no settings of a session on.
-  if (pooled) return { config, pooled }
-  const options = [
-    `lock_timeout=${LOCK_MS}`,
-    `statement_timeout=${ANSWER_MS}`,
-    `idle_in_transaction_session_timeout=${IDLE_MS}`,
-    // Every query has its index; statistics of a table that has just grown say otherwise.
-    'enable_seqscan=off',
-    'enable_bitmapscan=off',
-    'jit=off',
-  ]
-  return { config: { ...config, options: options.map(option => `-c ${option}`).join(' ') }, pooled }
 }
 
 /** Each text has a name of its own, under which each connection prepares it once. */
@@ -247,6 +188,14 @@ export function isOutage(error: unknown): error is Error {
   if (!(error instanceof Error)) return false
   const { code = '' } = error as { code?: string }
   return SYSTEM.has(code) || OUTAGES.test(code) || LOST.test(error.message) || code.startsWith('ERR_STREAM')
+}
+
+/** Why no connection can be made, as one sentence. */
+export const sentenceOf = (error: unknown): string => {
+  const { message } = error as Error
+  return message.includes('client password must be a string')
+    ? 'the server asks for a password: write it into DATABASE_URI, or into the file that PGPASSFILE names (with mode 0600)'
+    : message
 }
 
 /** Two transactions waited for each other, and this one was taken back: it can be done again at once. */

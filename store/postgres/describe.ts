@@ -1,6 +1,7 @@
 /** What `weft doctor` says about a PostgreSQL server. */
 import pg from 'pg'
-import { placeOf, poolConfig } from './connection.js'
+import { sentenceOf } from './connection.js'
+import { placeOf, poolConfig } from './url.js'
 
 /** Rejects with one sentence when no server answers. `isDurable`: a commit is on the disk when it is answered. */
 export async function describePostgres(url: string): Promise<{ version: string; isDurable: boolean }> {
@@ -14,7 +15,7 @@ export async function describePostgres(url: string): Promise<{ version: string; 
     const { version, synced, fsync } = rows[0]!
     return { version, isDurable: synced !== 'off' && fsync === 'on' }
   } catch (error) {
-    throw new Error(`no PostgreSQL answers at ${placeOf(url)}: ${(error as Error).message}`)
+    throw new Error(`no PostgreSQL answers at ${placeOf(url)}: ${sentenceOf(error)}`)
   } finally {
     await client.end().catch(() => {})
   }

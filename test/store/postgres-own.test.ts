@@ -9,9 +9,10 @@ import pg from 'pg'
 import t from 'tap'
 import { freePort } from '../../cli/ports.js'
 import { asServerUser, serverUser } from '../../scripts/postgres/server.js'
-import { isOutage, placeOf } from '../../store/postgres/connection.js'
+import { isOutage } from '../../store/postgres/connection.js'
 import { describePostgres } from '../../store/postgres/describe.js'
 import { MIGRATION_LOCK, SCHEMA_VERSION } from '../../store/postgres/schema.js'
+import { placeOf, poolConfig } from '../../store/postgres/url.js'
 import { openPostgres } from '../../store/postgres.js'
 import { halt } from '../helpers/processes.js'
 import { startOwnPostgres, startPostgres } from '../helpers/stores/postgres-server.js'
@@ -85,6 +86,18 @@ t.test('a URL that is wrong is refused with one sentence, without its password',
     message: /^No PostgreSQL answers at 127\.0\.0\.1:\d+\/d: (?!.*secret)/,
   })
   await t.rejects(openPostgres({ url: `${await server.url()}?connection_limit=none` }), { message: /connection_limit/ })
+  for (const [url, message] of [
+    ['postgres://u:secret@h1:1,h2:2/d', /names several hosts: expected one/],
+    ['postgres://u:secret@h1,h2/d', /names several hosts/],
+    ['postgres:///d?host=h1,h2', /names several hosts/],
+    ['postgres://u:secret@h/d?passfile=/f', /^passfile .* PGPASSFILE/],
+    ['postgres://u:secret@h/d?sslmode=prefer', /^sslmode=prefer .* expected disable, require, verify-ca, verify-full$/],
+    ['postgres://u:secret@h/d?sslmode=verify-ca', /needs sslrootcert/],
+  ] as const) {
+    await t.rejects(openPostgres({ url }), { message }, url)
+    await t.rejects(describePostgres(url), { message }, url)
+  }
+  t.match(poolConfig('postgres://u:a,b@h/d?target_session_attrs=read-write'), { max: 10 }, 'a comma in a password')
   t.equal(placeOf('postgres://u:p@h:1/d?sslmode=require'), 'h:1/d')
 })
 
