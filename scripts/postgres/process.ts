@@ -31,28 +31,32 @@ export interface PostgresProcess {
   stop(): Promise<void>
 }
 
+interface Begin {
+  /** Where the folder of the server is made. */
+  parent?: string
+  /** The server is a standby of this one, by streaming replication. */
+  standbyOf?: PostgresProcess
+}
+
 /** Resolves when the server accepts connections. `settings` as in postgresql.conf. */
 export async function startPostgresProcess(
   { bin, name }: PostgresWay & { kind: 'own' },
   settings: { [name: string]: string } = {},
+  { parent = tmpdir(), standbyOf }: Begin = {},
 ): Promise<PostgresProcess> {
-  const folder = mkdtempSync(join(tmpdir(), 'weft-postgres-'))
+  const folder = mkdtempSync(join(parent, 'weft-postgres-'))
   const user = serverUser()
   if (user !== null) chownSync(folder, user.uid, user.gid)
   const data = join(folder, 'data')
-  run(
-    bin,
-    'initdb',
-    '-D',
-    data,
-    '-U',
-    USER,
-    '--auth=trust',
-    '--encoding=UTF8',
-    '--no-locale',
-    '--no-sync',
-    '--no-instructions',
-  )
+  if (standbyOf === undefined)
+    run(
+      bin,
+      'initdb',
+      ...['-D', data, '-U', USER, '--auth=trust', '--encoding=UTF8', '--no-locale', '--wal-segsize=4'],
+      ...['--no-sync', '--no-instructions'],
+    )
+  // It writes where its primary is into the folder.
+  else run(bin, 'pg_basebackup', '-D', data, '-R', '-d', standbyOf.url('postgres'), '--checkpoint=fast', '--no-sync')
   const port = await freePort()
   const all = { port: `${port}`, listen_addresses: '127.0.0.1', unix_socket_directories: folder, ...settings }
   const command = asServerUser([

@@ -3,8 +3,8 @@
  * WEFT_TEST_DATABASE_URI names a server that runs already.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { existsSync, readdirSync, realpathSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
 
 const DEBIAN = '/usr/lib/postgresql'
 /** PostgreSQL refuses to run as root. */
@@ -17,14 +17,16 @@ export function findPostgres({ env = process.env, own = false } = {}): PostgresW
   const given = env.WEFT_TEST_DATABASE_URI
   if (given && !own) return { kind: 'url', url: given }
   const folders = [...(env.PATH ?? '').split(delimiter), ...inDebian()]
-  const bin = folders.find(
+  const found = folders.find(
     folder => folder !== '' && ['postgres', 'initdb'].every(name => existsSync(join(folder, name))),
   )
-  if (bin === undefined)
+  if (found === undefined)
     throw new Error(
       'no PostgreSQL server was found for the tests: set DATABASE_URI to one, or put postgres and initdb on PATH, ' +
         'or install it (`apt-get install postgresql`), or leave these tests out with --embedded-only',
     )
+  // PATH may have links to some of the programs.
+  const bin = dirname(realpathSync(join(found, 'postgres')))
   const version = execFileSync(join(bin, 'postgres'), ['--version'], { encoding: 'utf8' })
   return { kind: 'own', name: `PostgreSQL ${/\d[\d.]*/.exec(version)?.[0] ?? ''}`, bin }
 }

@@ -10,10 +10,14 @@ import { until } from '../helpers/until.js'
 /** A call that fails counts as no: the server restarts. */
 export const untilServed = (check: () => Promise<boolean>) => until(() => check().catch(() => false), 60_000)
 
-/** Running, pending and delayed runs exist; after `fault` all of them succeed and no thread stays busy. */
-export async function survives(t: Test, fault: (cluster: Cluster, data: string) => Promise<Cluster>) {
+/** Running, pending and delayed runs exist; after `fault` all of them succeed and no thread stays busy. `env`: of the first start. */
+export async function survives(
+  t: Test,
+  fault: (cluster: Cluster, data: string) => Promise<Cluster>,
+  env: { [name: string]: string } = {},
+) {
   const data = mkdtempSync(join(tmpdir(), 'weft-fault-'))
-  let cluster = await startCluster({ app: 'test/apps/basic', data })
+  let cluster = await startCluster({ app: 'test/apps/basic', data, env })
   t.teardown(async () => {
     await cluster.stop()
     rmSync(data, { recursive: true, force: true })

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { type PostgresProcess, startPostgresProcess } from '../../../scripts/postgres/process.js'
-import { findPostgres } from '../../../scripts/postgres/server.js'
+import { findPostgres, type PostgresWay } from '../../../scripts/postgres/server.js'
 
 export interface TestPostgres {
   /** What the server is, with its version. */
@@ -36,10 +36,15 @@ export async function startPostgres(): Promise<TestPostgres> {
 }
 
 /** A server that the test may kill. */
-export async function startOwnPostgres(settings: { [name: string]: string } = {}): Promise<PostgresProcess> {
+export const startOwnPostgres = (
+  ...how: Parameters<typeof startPostgresProcess> extends [unknown, ...infer Rest] ? Rest : never
+): Promise<PostgresProcess> => startPostgresProcess(ownPostgres(), ...how)
+
+/** The programs of such a server. */
+export function ownPostgres(): PostgresWay & { kind: 'own' } {
   const way = findPostgres({ own: true })
   if (way.kind === 'url') throw new Error('a server that is not ours cannot be killed')
-  return startPostgresProcess(way, settings)
+  return way
 }
 
 const nameOf = async (url: string): Promise<string> => `PostgreSQL ${(await ask(url, 'SHOW server_version'))[0]![0]}`
