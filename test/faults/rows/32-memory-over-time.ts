@@ -67,7 +67,7 @@ export const row: Row = {
       load: `${count} runs of one node and deletes of their threads by four callers, ${Math.round(count / seconds)} a second`,
       measured: [
         ...found,
-        ...(port === null ? [] : [`${after.pooled} connections to MongoDB, ${before.pooled} before`]),
+        ...(port === null ? [] : [`${after.pooled} connections to the database, ${before.pooled} before`]),
       ].join('; '),
     }
   },
