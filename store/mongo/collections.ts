@@ -54,6 +54,7 @@ export const INDEXES: readonly IndexRow[] = [
   // Hidden threads are in no list. `temporary` is a column of its index, too, so that counting reads no thread.
   index('threads', 'by_id', { app: 1, _id: 1 }, LISTED),
   index('threads', 'by_status', { app: 1, temporary: 1, status: 1, _id: 1 }, LISTED),
+  index('threads', 'of_status_by_updated', { app: 1, temporary: 1, status: 1, updated_at: 1, _id: 1 }, LISTED),
   index('threads', 'by_created', { app: 1, created_at: 1, _id: 1 }, LISTED),
   index('threads', 'by_updated', { app: 1, updated_at: 1, _id: 1 }, LISTED),
   index('threads', 'by_state', { app: 1, state_updated_at: 1, _id: 1 }, LISTED),
