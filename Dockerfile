@@ -25,11 +25,14 @@ RUN npm run build \
 FROM ${NODE_IMAGE} AS install
 WORKDIR /opt/weft
 COPY --from=build /opt/weft .
-# The HTTP library brings a native part for each platform and version of Node.js: one is enough.
-# With the clients of the drivers for images.
+# With the clients of the drivers for images, and with what an installation from npm downloads when it is needed. The HTTP
+# library brings a native part for each platform and version of Node.js: one is enough.
 RUN npm install --omit=dev --no-audit --no-fund \
   && npm install --no-save --omit=dev --no-audit --no-fund \
-    $(node -p "Object.entries(require('./package.json').peerDependencies).map(one => one.join('@')).join(' ')") \
+    $(node -p "const { http, typescript } = require('./workers/pinned-packages.json'); \
+      const { peerDependencies } = require('./package.json'); \
+      [\`uWebSockets.js@npm:\${http.name}@\${http.version}\`, \`typescript@\${typescript.version}\`, \
+        ...Object.entries(peerDependencies).map(one => one.join('@'))].join(' ')") \
   && chmod +x dist/cli/weft.js \
   && find node_modules -name 'uws_*.node' \
     ! -name "uws_linux_$(node -p 'process.arch')_$(node -p 'process.versions.modules').node" -delete

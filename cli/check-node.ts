@@ -1,18 +1,21 @@
 /**
  * Ends the process with one sentence when its Node.js is outside of `engines` in package.json. weft.ts imports this file
- * first: the HTTP library has a native part per version and fails to load with an obscure message.
+ * first: an old one fails to load the rest with an obscure message.
  */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** The sentence; null when the version fits. `range` is ">=20.19 <23". */
+/** The sentence; null when the version fits. `range` is "^20.19 || ^22 || >=24". */
 export function unsupportedNode(version: string, range: string): string | null {
-  const limits = /^>=(\d+)\.(\d+) <(\d+)$/.exec(range)
-  if (limits === null) throw new Error(`engines.node of package.json is "${range}", expected ">=20.19 <23"`)
-  const [oldest, minor, below] = limits.slice(1).map(Number) as [number, number, number]
-  const [major = 0, itsMinor = 0] = version.split('.').map(Number)
-  if (major < below && (major > oldest || (major === oldest && itsMinor >= minor))) return null
-  return `Weft needs Node.js ${oldest}.${minor} or newer, below ${below}; this is Node.js ${version}: install Node.js ${below - 1}`
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  for (const part of range.split(' || ')) {
+    const limits = /^(\^|>=)(\d+)(?:\.(\d+))?$/.exec(part)
+    if (limits === null) throw new Error(`engines.node of package.json is "${range}", expected "^20.19 || ^22 || >=24"`)
+    const [line, oldest] = [Number(limits[2]), Number(limits[3] ?? 0)]
+    if ((major === line && minor >= oldest) || (limits[1] === '>=' && major > line)) return null
+  }
+  const lines = range.split(' || ').map(part => part.replace(/^\^(.*)/, '$1').replace(/^>=(.*)/, '$1 or newer'))
+  return `Weft needs Node.js ${lines.join(', ')}; this is Node.js ${version}: install Node.js 24`
 }
 
 const path = fileURLToPath(new URL('../../package.json', import.meta.url))

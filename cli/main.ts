@@ -3,7 +3,7 @@
  * and only the process that runs the roles loads their libraries. docs/command-line.md lists the exit codes.
  */
 import { type Command, CommanderError } from 'commander'
-import { makeProgram, SERVERS } from './program.js'
+import { makeProgram, SERVE_HTTP, SERVERS } from './program.js'
 import { UserError } from './user-error.js'
 
 /** The sentence for the person and the exit code; null when commander has printed what was asked for. */
@@ -44,7 +44,10 @@ process.stdout.on('error', error => {
 })
 try {
   const program = makeProgram()
-  program.hook('preAction', (_, command) => endOnSignals(command))
+  program.hook('preAction', async (_, command) => {
+    if (SERVE_HTTP.includes(command.name())) await (await import('./http-runtime.js')).prepareHttp()
+    endOnSignals(command)
+  })
   if (process.argv[2] === 'complete') (await import('./commands/complete.js')).addCompletion(program)
   const [, , first, topic = ''] = process.argv
   // The library prints the help of all commands and does not say why.

@@ -46,6 +46,9 @@ const ROLES: readonly { name: RoleName; summary: string; flags: readonly Flag[] 
 /** The commands that run until a signal. */
 export const SERVERS: readonly string[] = ['start', 'dev', ...ROLES.map(({ name }) => name)]
 
+/** Those that load the HTTP library. */
+export const SERVE_HTTP: readonly string[] = ['start', 'dev', 'edge']
+
 export function makeProgram(): Command {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
   const program = new Command('weft')

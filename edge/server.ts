@@ -4,7 +4,7 @@
  * stay in here, in http/exchange.ts and in upgrade.ts.
  */
 
-import * as uWS from 'uWebSockets.js'
+import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket } from 'uWebSockets.js'
 import { type AddressInfo, createServer } from 'node:net'
 import { decodeJson } from '../bus/decode.js'
 import type { Tracer } from '../bus/trace.js'
@@ -22,6 +22,7 @@ import { openClientAddress } from './http/client-address.js'
 import { type Cors, openCors } from './http/cors.js'
 import { Exchange } from './http/exchange.js'
 import { framingFault, hostGuard, isPart, isStrictJson, originAllowed } from './http/guards.js'
+import { uWS } from './http/library.js'
 import { NO_PATH, withoutSlash } from './http/mount.js'
 import { openDeployedPolicy, openPolicy, type Policies } from './http/policy.js'
 import { openRefusalLog } from './http/refusal-log.js'
@@ -272,7 +273,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   /** A request is open until its end. */
-  function opened(res: uWS.HttpResponse, req: uWS.HttpRequest, of: Policies): Exchange {
+  function opened(res: HttpResponse, req: HttpRequest, of: Policies): Exchange {
     const exchange = new Exchange(res, req, of, failed)
     edge.open.add(exchange)
     exchange.onOver = () => edge.open.delete(exchange)
@@ -281,7 +282,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   }
 
   /** An app whose requests `begin` takes. */
-  const appOf = (of: Policies, begin: (exchange: Exchange) => void): uWS.TemplatedApp =>
+  const appOf = (of: Policies, begin: (exchange: Exchange) => void): TemplatedApp =>
     uWS.App().any('/*', (res, req) => {
       let exchange: Exchange | null = null
       try {
@@ -312,7 +313,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   )
 
   /** Listens for what an application passes on, and for the requests of its own code, which carry no credentials. */
-  async function listenForApplication(path: string, app: string): Promise<uWS.TemplatedApp> {
+  async function listenForApplication(path: string, app: string): Promise<TemplatedApp> {
     const policyOfInner = {
       ...policies,
       own: { ...policies.own, prefix: '', cors: NO_CORS },
@@ -355,7 +356,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
   // one of a living server, and then gets half of its connections: so the port is probed first. When the system chooses
   // the port, the probe chooses it: uWebSockets.js shares named ports only, and a restart needs the same one.
   const wanted = await probePort(config.host.replace(/^\[|\]$/g, ''), config.port)
-  const socket = await new Promise<uWS.us_listen_socket | false>(done => {
+  const socket = await new Promise<us_listen_socket | false>(done => {
     if (wanted === null) done(false)
     else app.listen(wanted.host, wanted.port, done)
   })
@@ -365,7 +366,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     spare.close()
     throw new Error(`port ${config.port} of ${config.host} cannot be listened on: is it in use?`)
   }
-  const port = uWS.us_socket_local_port(socket as unknown as uWS.us_socket)
+  const port = uWS.us_socket_local_port(socket as unknown as us_socket)
 
   return {
     port,

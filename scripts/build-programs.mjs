@@ -46,13 +46,13 @@ const EXTERNAL = [
   // Optional parts of pg.
   'pg-native',
   'pg-cloudflare',
+  // typescript-json-schema loads it for a tsconfig.json of its own only.
+  'ts-node',
   '@langchain/*',
   'esbuild',
   'tsx',
-  'typescript-json-schema',
   '@kubernetes/client-node',
   'dockerode',
-  '@opentelemetry/*',
 ]
 
 /** On the first line of a file, so that its lines keep their numbers. */
@@ -76,6 +76,17 @@ const ownUrl = {
   },
 }
 
+/** The thread that reads types gets the file of the compiler with its work (workers/host/schemas/compiler.ts). */
+const givenCompiler = {
+  name: 'given-compiler',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^typescript$/ }, () => ({ path: 'typescript', namespace: 'given' }))
+    onLoad({ filter: /.*/, namespace: 'given' }, () => ({
+      contents: "module.exports = require(require('node:worker_threads').workerData.compiler)",
+    }))
+  },
+}
+
 /** For libraries in CommonJS. */
 const REQUIRE =
   "import { createRequire as createRequire$ } from 'node:module'; const require = createRequire$(import.meta.url);"
@@ -92,7 +103,7 @@ const bundle = (entries, more = {}) =>
     platform: 'node',
     target: 'node20.19',
     external: EXTERNAL,
-    plugins: [ownUrl],
+    plugins: [ownUrl, givenCompiler],
     // Beside the bundles, and not named in them: Node.js would read them at every start of a host.
     sourcemap: 'external',
     sourcesContent: false,
@@ -157,7 +168,8 @@ if (existsSync(mark) && statSync(mark).mtimeMs > changedAt()) process.exit()
 const since = new Date()
 const LIBRARY = 'library'
 const built = await Promise.all([
-  bundle(SERVER, { splitting: true }),
+  // ES modules of libraries first: a library in CommonJS that is imported late would have its default export only.
+  bundle(SERVER, { splitting: true, mainFields: ['module', 'main'] }),
   bundle(ALONE),
   bundle(THREADS, { format: 'cjs', outExtension: { '.js': '.cjs' }, banner: {} }),
 ])

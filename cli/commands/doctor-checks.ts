@@ -7,6 +7,7 @@ import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { type Config, isEmbedded, SETTINGS } from '../../schemas/config.js'
 import { usesPython } from '../../schemas/description.js'
+import { canServe, HTTP_NODE } from '../http-runtime.js'
 import { isFree } from '../ports.js'
 import { describeApplication } from './application.js'
 
@@ -37,7 +38,11 @@ async function lineOf(command: string, ...args: string[]): Promise<string | null
 
 async function node(): Promise<Finding> {
   // check-node.ts has refused the others.
-  return ok(`${process.versions.node} on ${process.platform} ${process.arch}`)
+  const found = `${process.versions.node} on ${process.platform} ${process.arch}`
+  if (canServe()) return ok(found)
+  const { findNode } = await import('../../workers/npm-package.js')
+  if (findNode(HTTP_NODE, process.env) !== null) return ok(`${found}; the HTTP server runs on Node.js ${HTTP_NODE}`)
+  return note(found, `The HTTP server runs on Node.js ${HTTP_NODE}, which the first start downloads.`)
 }
 
 async function application({ app }: Config): Promise<Finding> {

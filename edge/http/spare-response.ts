@@ -4,12 +4,13 @@
  * closes about one in a thousand at once (https://github.com/uNetworking/uWebSockets/pull/1929; no package on npm has it).
  */
 
-import { App, type HttpResponse } from 'uWebSockets.js'
+import type { HttpResponse } from 'uWebSockets.js'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { uWS } from './library.js'
 
 export interface SpareResponse {
   /** Runs `work` now, within `cork` of the spare response. */
@@ -21,7 +22,7 @@ export interface SpareResponse {
 export async function openSpareResponse(): Promise<SpareResponse> {
   const folder = await mkdtemp(join(tmpdir(), 'weft-edge-'))
   const path = join(folder, 'spare')
-  const app = App()
+  const app = uWS.App()
   try {
     const arrived = new Promise<HttpResponse>(done => {
       app.any('/*', response => {

@@ -17,7 +17,7 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ['edge/', 'bus/', 'schemas/'],
   ['store/', 'schemas/'],
   // User code runs here.
-  ['workers/host/', 'workers/pipe.ts', 'schemas/'],
+  ['workers/host/', 'workers/npm-package.ts', 'workers/pipe.ts', 'schemas/'],
   ['workers/graph/', 'workers/child/', 'workers/pipe.ts', 'bus/', 'schemas/'],
   // Two separate programs, started as children of the deploy worker.
   ['workers/deploy/process/instance.ts', 'workers/deploy/', 'workers/graph/main.ts', 'bus/', 'schemas/'],
@@ -28,6 +28,7 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ['workers/resources/', 'workers/outbound.ts', 'store/', 'bus/', 'schemas/'],
   // Used by two programs each.
   ['workers/child/', 'workers/pipe.ts', 'bus/', 'schemas/'],
+  ['workers/npm-package.ts'],
   ['workers/pipe.ts', 'schemas/'],
   ['workers/outbound.ts'],
   // Runs in browsers, and knows the public API only.
@@ -91,7 +92,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
   ],
   'cli/': [
     ['root.ts', 'user-error.ts', 'ports.ts', 'processes.ts', 'tied-process.ts', 'check-node.ts', 'terminal/'],
-    ['data-folder.ts', 'fetch-pinned.ts', 'keep-running.ts', 'read-settings.ts', 'weft.ts'],
+    ['data-folder.ts', 'fetch-pinned.ts', 'http-runtime.ts', 'keep-running.ts', 'read-settings.ts', 'weft.ts'],
     ['nats/'],
     ['commands/'],
     ['program.ts'],
@@ -189,6 +190,7 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
     ),
     ...['command', 'probe', 'replicas'].map(name => `workers/deploy/process/${name}.ts`),
     'workers/graph/app-files.ts',
+    'workers/npm-package.ts',
   ],
   tap: [],
 }
@@ -212,6 +214,8 @@ const READS_ENV = [
   /^(cli|scripts)\//,
   /^test\//,
   /(^|\/)main\.ts$/,
+  // Loaded with the program, before there are settings.
+  /^edge\/http\/library\.ts$/,
   /^workers\/host\/(main|application|library\/(context|tuning))\.ts$/,
   /^workers\/child\/process\.ts$/,
   /^workers\/deploy\/process\/probe-child\.ts$/,

@@ -120,7 +120,7 @@ export async function loadApplication(path: string): Promise<Application> {
     const schemaTools = () => schemaToolsOf(folder, files)
     const extractions = extractionsOf(folder, entries)
     const cache = openSchemaCache(extractions, fileURLToPath(PROGRAM), schemaFolder(process.env))
-    const types = openStaticSchemas(extractions, { cache })
+    const types = openStaticSchemas(extractions, { cache, env: process.env })
     return { hello, graphs, library, storeWrapper, schemaTools, types, execution: executionOf(version) }
   } catch (error) {
     const hello = { error: (error as Error).message, graphs: [] }

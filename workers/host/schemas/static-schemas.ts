@@ -5,7 +5,9 @@
  */
 import { Worker } from 'node:worker_threads'
 import { fail } from '../../../schemas/errors.js'
+import { findCompiler } from './compiler.js'
 import type { Extraction, TypeSchemas } from './extract.js'
+import type { Work } from './extract-thread.js'
 import type { ByGraph, Extracted, SchemaCache } from './schema-cache.js'
 
 export const PROGRAM = new URL('../../../programs/static-schemas.js', import.meta.url)
@@ -21,10 +23,17 @@ export interface StaticSchemas {
   of(graph_id: string): Promise<TypeSchemas | null>
 }
 
+interface Options {
+  limit_ms?: number
+  cache?: SchemaCache
+  /** The variables of the process: npm needs them to download the compiler. */
+  env?: NodeJS.ProcessEnv
+}
+
 /** `extractions`: each is a program of the compiler. */
 export function openStaticSchemas(
   extractions: readonly Extraction[],
-  { limit_ms = LIMIT_MS, cache = NO_CACHE }: { limit_ms?: number; cache?: SchemaCache } = {},
+  { limit_ms = LIMIT_MS, cache = NO_CACHE, env = {} }: Options = {},
 ): StaticSchemas {
   const known = new Set(extractions.flatMap(({ graphs }) => graphs.map(({ graph_id }) => graph_id)))
   let reading: Promise<ByGraph> | null = null
@@ -33,7 +42,8 @@ export function openStaticSchemas(
     const kept = cache.read()
     if (kept !== null) return kept
     try {
-      const extracted = await readTypes(extractions, limit_ms)
+      const compiler = await findCompiler(env, console.warn)
+      const extracted = await readTypes({ extractions, compiler }, limit_ms)
       cache.write(extracted)
       return extracted.found
     } catch (error) {
@@ -55,10 +65,10 @@ export function openStaticSchemas(
   }
 }
 
-function readTypes(extractions: readonly Extraction[], limit_ms: number): Promise<Extracted> {
+function readTypes(work: Work, limit_ms: number): Promise<Extracted> {
   return new Promise((resolve, reject) => {
     const thread = new Worker(PROGRAM, {
-      workerData: extractions,
+      workerData: work,
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB },
     })
