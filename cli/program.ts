@@ -89,6 +89,17 @@ export function makeProgram(): Command {
     .option('--python', 'in Python instead of TypeScript')
     .addOption(JSON_FLAG())
     .action(async (given, flags) => (await import('./commands/new.js')).createApplication(given, flags))
+  image(program.command('dockerfile'))
+    .description('write the Dockerfile of an application')
+    .argument('<file>', 'where it is written')
+    .action(async (file, flags) => (await import('./commands/dockerfile.js')).writeDockerfile(file, flags))
+  image(program.command('build'))
+    .description('build an image of an application with docker or podman')
+    .requiredOption('-t, --tag <name>', 'the name of the image')
+    .option('--platform <platforms>', 'as linux/amd64,linux/arm64')
+    .option('--pull', 'look for newer images')
+    .argument('[arguments...]', 'for the engine, after --')
+    .action(async (more, flags) => (await import('./commands/build.js')).buildImage(more, flags))
   addKeys(program)
   addNats(program)
   server(program, 'doctor', 'check what Weft needs on this machine', ['app', 'data', 'port'])
@@ -206,6 +217,11 @@ const client = (command: Command): Command =>
     .addOption(new Option('--url <url>', 'the server').env('WEFT_URL').default('http://127.0.0.1:2024'))
     .addOption(new Option('--key <key>', 'key for X-Api-Key').env('WEFT_KEY'))
     .addOption(JSON_FLAG())
+
+const image = (command: Command): Command =>
+  command
+    .addOption(new Option('--app <path>', FLAGS.app[1]).env('WEFT_APP').default('langgraph.json'))
+    .option('--base-image <image>', 'instead of base_image of langgraph.json, and of the image of this version')
 
 const dataFolder = () => new Option('--data <folder>', 'the data folder').env('WEFT_DATA').default('.weft')
 const limit = () => new Option('--limit <n>').argParser(text => wholeNumber('--limit', text, 1_000, 1)).default(20)

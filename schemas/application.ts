@@ -272,6 +272,11 @@ const USED: { readonly [key: string]: readonly string[] } = {
   webhooks: ['env_prefix', 'headers', 'url', 'allowed_fields'],
   ui: [],
   ui_config: ['shared'],
+  // Of images: cli/commands/dockerfile.ts.
+  base_image: [],
+  dockerfile_lines: [],
+  pip_config_file: [],
+  source: [],
 }
 
 /** One sentence with all keys that have no effect. `$schema` is for editors. */

@@ -34,6 +34,7 @@ const SECTIONS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
       ['docs/guide/streaming.md', 'Streaming and resuming'],
       ['docs/guide/interrupts.md', 'Interrupts'],
       ['docs/guide/python.md', 'Python applications'],
+      ['docs/guide/docker.md', 'Docker on one machine'],
       ['docs/guide/databases.md', 'Which database'],
       ['docs/guide/pools.md', 'Pools and scaling'],
       ['docs/guide/security.md', 'Security'],
@@ -80,6 +81,7 @@ const SECTIONS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
     'Operate',
     [
       ['docs/operations.md', 'Operations'],
+      ['docs/upgrading.md', 'Upgrading'],
       ['docs/deployments.md', 'Deployments'],
       ['docs/control-plane.md', 'Control plane'],
       ['docs/scaling.md', 'Scaling'],

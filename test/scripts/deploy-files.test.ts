@@ -25,7 +25,11 @@ t.test('the Dockerfile', async t => {
   t.same(validate(text), [])
   const hadolint = spawnSync('hadolint', ['-'], { input: text, encoding: 'utf8' })
   if (hadolint.error === undefined) t.equal(hadolint.stdout, '')
-  const [, last = ''] = /([\s\S]*)$/.exec(text.slice(text.lastIndexOf('\nFROM ')))!
+  const last = text.slice(text.search(/\nFROM \S+ AS roles/))
+  t.same(
+    [...last.matchAll(/^FROM .* AS (.*)$/gm)].map(([, stage]) => stage),
+    ['roles', 'one'],
+  )
   t.match(last, /\nUSER [1-9]\d*:[1-9]\d*\n/, 'no root')
   t.match(last, /\nHEALTHCHECK /)
   const set = [...last.matchAll(/^(?:ENV| ) ?([A-Z_]+)=/gm)]

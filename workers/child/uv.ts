@@ -17,7 +17,7 @@ const run = promisify(execFile)
 export const UV_VERSION = '0.13.9'
 /** The oldest one on PATH that is used: `uv venv --clear`. */
 const OLDEST = [0, 8]
-const WHEELS: Pinned = {
+export const WHEELS: Pinned = {
   // Linked statically: it also runs with glibc.
   'uv-0.13.9-py3-none-musllinux_1_1_x86_64.whl': '2c45530751517d6c3bbc69a19473f6effe47cce047bede01ffd8af7ea7b36b25',
   'uv-0.13.9-py3-none-manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64.whl':

@@ -44,7 +44,7 @@ t.test('langgraph.json', async t => {
       url: { allowed_domains: ['127.0.0.1', 'localhost'], allowed_ports: [port], max_url_length: 100 },
       allowed_fields: ['run_id', 'status'],
     },
-    dockerfile_lines: [],
+    image_distro: 'wolfi',
   }
   writeFileSync(join(folder, 'langgraph.json'), JSON.stringify(description))
   const defaults = { seen_config: { context: { tone: 'kind' }, tags: ['d'], configurable: { model: 'm' } } }
@@ -56,7 +56,7 @@ t.test('langgraph.json', async t => {
   const client = lines[0]!.connect(`${cluster.url}/api`)
 
   await t.test('the log names ignored keys once', async t => {
-    t.equal(cluster.output().match(/these keys are ignored: dockerfile_lines/g)?.length, 1)
+    t.equal(cluster.output().match(/these keys are ignored: image_distro/g)?.length, 1)
   })
 
   await t.test('the prefix is in front of the application, and disabled groups are missing', async t => {
