@@ -8,6 +8,7 @@ import { Client } from '@langchain/langgraph-sdk'
 import t from 'tap'
 import { findNatsServer } from '../../cli/nats/server.js'
 import { root } from '../../cli/root.js'
+import { pinned } from '../../workers/npm-package.js'
 import { until } from '../helpers/until.js'
 
 t.setTimeout(120_000)
@@ -97,7 +98,7 @@ t.test('serves, and downloads the HTTP library once and the compiler when types 
     'getting the TypeScript compiler, which reads the types of graphs (',
   ])
   t.same(
-    readdirSync(join(cache, 'uws-pack-20.0.8/node_modules/uws-pack/dist/bin')).filter(
+    readdirSync(join(cache, `uws-pack-${pinned.http.version}/node_modules/uws-pack/dist/bin`)).filter(
       name => !name.startsWith(`uws_${process.platform}_${process.arch}_`),
     ),
     [],
