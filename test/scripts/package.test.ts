@@ -7,6 +7,8 @@ import { root } from '../../cli/root.js'
 
 const run = promisify(execFile)
 
+t.setTimeout(120_000)
+
 t.test('the npm package contains the command and the guide, and no tests, bench or checks', async t => {
   await run(process.execPath, [join(root, 'dist/scripts/guide/build.js')])
   const { stdout } = await run('npm', ['pack', '--dry-run', '--json'], { cwd: root, maxBuffer: 16 * 1024 * 1024 })
