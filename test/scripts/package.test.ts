@@ -27,8 +27,9 @@ t.test('the npm package contains the command and the guide, and no tests, bench 
     t.ok(paths.includes(wanted), wanted)
   t.ok(unpackedSize < 25_000_000, `${unpackedSize} bytes`)
   t.same(
-    paths.filter(path => path.endsWith('.map')),
+    paths.filter(path => /\.map$|\.built-from$/.test(path)),
     [],
+    'neither maps, nor marks of the folder of the build',
   )
   t.same(
     paths.filter(path =>
