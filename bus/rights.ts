@@ -39,6 +39,7 @@ function ofPool({ app, pool }: Sender): Rights {
       // Ids of runs are known to their pool only.
       'chunk.*.*',
       'live.*',
+      'spans.*.*',
       `beat.${pool}`,
       // A replay that came during a claim is sent again.
       `ctl.${pool}.*`,
@@ -88,8 +89,8 @@ export const CROSSINGS = {
     'slots.*',
     'tunnel.graphs.>',
   ],
-  /** Requests of pools that JetStream answers once. */
-  answeredOnce: ['chunk.*.*', `$JS.ACK.${RUNS_STREAM}.>`],
+  /** Messages of pools to JetStream, which it answers once where they ask for an answer. */
+  answeredOnce: ['chunk.*.*', 'spans.*.*', `$JS.ACK.${RUNS_STREAM}.>`],
   /** The same, under another name in the account of the pools. */
   renamed: [{ subject: `$JS.API.CONSUMER.INFO.${RUNS_STREAM}.*`, to: queueInfo('*') }],
   /** With any number of messages. */

@@ -18,7 +18,7 @@ import type { Config } from '../schemas/config.js'
 import { PROBE_CHUNK, PROBE_QUEUE } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import type { Mux } from './mux.js'
-import { createStream, type StreamName } from './streams.js'
+import { createStream, ensureSpans, type StreamName } from './streams.js'
 
 const PERIOD_MS = 10_000
 const FAILING_PERIOD_MS = 1_000
@@ -107,6 +107,8 @@ export function watchStreams({ link, mux, config, onCreated }: StreamWatchOption
     const isOver = failures[name] >= FAILURES && performance.now() - failingSince[name] >= patience_ms
     if (!link.connected() || !(cause === 'missing' || (mayRecreate && isOver))) return false
     await createStream(link, config, name)
+    // A disk that lost one has lost them all.
+    await ensureSpans(link, config).catch(err => link.log.warn({ err }, 'the stream of spans could not be created'))
     link.log.warn({ stream: name }, 'a stream of the broker was created anew')
     onCreated()
     const again = await probe(name)

@@ -1,5 +1,5 @@
 /**
- * The two streams and the consumers. The settings are read back after each change:
+ * The streams and the consumers. The settings are read back after each change:
  * an old server drops unknown fields silently.
  */
 import { isDeepStrictEqual } from 'node:util'
@@ -16,7 +16,16 @@ import {
 } from 'nats'
 import type { Config } from '../schemas/config.js'
 import type { Pool, RunId } from '../schemas/ids.js'
-import { chunks, consumerOf, EVENTS_STREAM, poolOfConsumer, queue, RUNS_STREAM } from '../schemas/subjects.js'
+import {
+  chunks,
+  consumerOf,
+  EVENTS_STREAM,
+  poolOfConsumer,
+  queue,
+  RUNS_STREAM,
+  SPANS_STREAM,
+} from '../schemas/subjects.js'
+import { MAX_SPANS_BYTES } from '../schemas/trace.js'
 import type { Link } from './connect.js'
 import type { Mux } from './mux.js'
 import { isNotFound, onceElected, replicationOf } from './replicas.js'
@@ -51,7 +60,7 @@ const events = (config: Config): Wanted => ({
   ...(config.nats_replicas > 1 ? {} : { persist_mode: 'async' as const }),
   discard: DiscardPolicy.Old,
   max_age: nanos(config.resumable_ttl_ms),
-  max_bytes: Math.min(4 * GB, Math.floor(config.max_file_store / 2)),
+  max_bytes: Math.min(3.5 * GB, Math.floor((config.max_file_store * 7) / 16)),
   max_msg_size: 1024 * 1024,
   allow_direct: true,
   republish: { src: 'chunk.*.*', dest: 'live.{{wildcard(1)}}' },
@@ -59,14 +68,33 @@ const events = (config: Config): Wanted => ({
   ...replicationOf(config),
 })
 
+/** Without a leader or a disk for a moment it loses what comes meanwhile: nothing waits for its confirmations. */
+const spans = (config: Config): Wanted => ({
+  name: SPANS_STREAM,
+  subjects: ['spans.*.*'],
+  retention: RetentionPolicy.Limits,
+  storage: StorageType.File,
+  ...(config.nats_replicas > 1 ? {} : { persist_mode: 'async' as const }),
+  discard: DiscardPolicy.Old,
+  max_age: nanos(Math.max(1, config.run_spans_hours) * 3_600_000),
+  max_bytes: Math.min(GB / 2, Math.floor(config.max_file_store / 16)),
+  // The server has each subject in memory.
+  max_msgs: 500_000,
+  max_msg_size: MAX_SPANS_BYTES,
+  no_ack: true,
+  allow_direct: true,
+  ...replicationOf(config),
+})
+
+/** Those whose storing is watched (stream-watch.ts). */
 export type StreamName = typeof RUNS_STREAM | typeof EVENTS_STREAM
 
 const settingsOf = (name: StreamName, config: Config): Wanted => (name === RUNS_STREAM ? runs(config) : events(config))
 
-/** Creates or updates both streams; throws an Error with one sentence when the server does not keep a setting. */
+/** Creates or updates the streams; throws an Error with one sentence when the server does not keep a setting. */
 export async function ensureStreams(link: Link, config: Config): Promise<void> {
-  for (const name of [RUNS_STREAM, EVENTS_STREAM] as const) {
-    const wanted = settingsOf(name, config)
+  for (const wanted of [runs(config), events(config), spans(config)]) {
+    const { name } = wanted
     const stored = await onceElected(link, config, () => ensureStream(link, wanted))
     const got = stored as unknown as { [name: string]: unknown }
     for (const [field, value] of Object.entries(wanted)) {
@@ -107,6 +135,9 @@ async function ensureStream(link: Link, wanted: Wanted): Promise<StreamConfig> {
 }
 
 const persistModeOf = (config: object): string => (config as { persist_mode?: string }).persist_mode || 'default'
+
+/** As `ensureStreams`, for the stream of recorded parts of runs alone. */
+export const ensureSpans = (link: Link, config: Config): Promise<unknown> => ensureStream(link, spans(config))
 
 /** Creates a stream, without the messages of an existing one. */
 export async function createStream(link: Link, config: Config, name: StreamName): Promise<void> {
@@ -186,7 +217,10 @@ export async function queueInfo(
     if (pool !== null) queues.push({ pool, waiting: num_pending, taken: num_ack_pending, redelivered: num_redelivered })
   }
   const streams = await Promise.all(
-    [RUNS_STREAM, EVENTS_STREAM].map(async name => ({ name, bytes: (await manager.streams.info(name)).state.bytes })),
+    [RUNS_STREAM, EVENTS_STREAM, SPANS_STREAM].map(async name => ({
+      name,
+      bytes: (await manager.streams.info(name)).state.bytes,
+    })),
   )
   return { queues, streams }
 }

@@ -1,5 +1,5 @@
 /**
- * Traces: one from the request through calls, the claim and the host to each node, sent to a collector over OTLP/HTTP.
+ * Traces: one from the request through calls, the claim and the host to each part of a run, sent to a collector over OTLP/HTTP.
  * Without OTEL_EXPORTER_OTLP_ENDPOINT the process creates no tracer and does not load the SDK.
  */
 import type { Attributes, Context, SpanKind as Kind, SpanContext } from '@opentelemetry/api'
@@ -27,7 +27,7 @@ export interface SpanOptions {
 
 export interface Tracer {
   start(name: string, options?: SpanOptions): Span
-  /** Spans that were measured elsewhere, as parts of `parent`. */
+  /** The parts of a run, as parts of `parent`; what has not ended is left out. */
   record(spans: readonly HostSpan[], parent: Span): void
   /** Sends what is left. */
   close(): Promise<void>
@@ -38,12 +38,14 @@ const CLOSE_MS = 2_000
 /** Null when tracing is off. */
 export async function openTracer(config: Config, role: string, log: Log): Promise<Tracer | null> {
   if (config.otlp_endpoint === '') return null
-  const [api, sdk, { resourceFromAttributes }, { OTLPTraceExporter }] = await Promise.all([
-    import('@opentelemetry/api'),
-    import('@opentelemetry/sdk-trace'),
-    import('@opentelemetry/resources'),
-    import('@opentelemetry/exporter-trace-otlp-http'),
-  ])
+  const [api, sdk, { detectResources, envDetector, resourceFromAttributes }, { OTLPTraceExporter }] = await Promise.all(
+    [
+      import('@opentelemetry/api'),
+      import('@opentelemetry/sdk-trace'),
+      import('@opentelemetry/resources'),
+      import('@opentelemetry/exporter-trace-otlp-http'),
+    ],
+  )
   api.diag.setLogger(
     {
       error: message => log.warn({ detail: message }, 'traces could not be sent'),
@@ -59,7 +61,10 @@ export async function openTracer(config: Config, role: string, log: Log): Promis
     headers: headersOf(config.otlp_headers),
   })
   const provider = new sdk.TracerProvider({
-    resource: resourceFromAttributes({ 'service.name': 'weft', 'weft.role': role }),
+    // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come before what Weft says of itself.
+    resource: resourceFromAttributes({ 'service.name': `weft-${role}`, 'weft.role': role }).merge(
+      detectResources({ detectors: [envDetector] }),
+    ),
     sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(config.trace_ratio) }),
     spanProcessors: [new sdk.BatchSpanProcessor({ exporter })],
   })
@@ -87,13 +92,18 @@ export async function openTracer(config: Config, role: string, log: Log): Promis
       }
     },
     record(spans, parent) {
-      const contexts = new Map<string, string>()
-      for (const { id, parent: above, name, start, end, error } of spans) {
-        const within = (above === null ? undefined : contexts.get(above)) ?? parent.traceparent
-        const span = tracer.startSpan(name, { startTime: start }, contextOf(within))
-        contexts.set(id, format(span.spanContext()))
-        if (error !== null) span.setStatus({ code: SpanStatusCode.ERROR, message: error })
-        span.end(end)
+      const contexts = new Map<number, string>()
+      for (const part of spans) {
+        // The span of the run stands for its graph.
+        if (part.type === 'graph' || part.end === null) continue
+        const within = (part.parent === null ? undefined : contexts.get(part.parent)) ?? parent.traceparent
+        const { name, attributes } = genAi(part)
+        const kind = part.type === 'model' ? SpanKind.CLIENT : SpanKind.INTERNAL
+        const span = tracer.startSpan(name, { startTime: part.start, attributes, kind }, contextOf(within))
+        contexts.set(part.id, format(span.spanContext()))
+        // An interrupt is no error.
+        if (part.status === 'error') span.setStatus({ code: SpanStatusCode.ERROR, message: part.error ?? '' })
+        span.end(part.end)
       }
     },
     close: () =>
@@ -101,6 +111,34 @@ export async function openTracer(config: Config, role: string, log: Log): Promis
         provider.shutdown().catch(error => log.warn({ err: error }, 'the last traces could not be sent')),
         new Promise<void>(done => setTimeout(done, CLOSE_MS).unref()),
       ]),
+  }
+}
+
+/** Names of the semantic conventions for generative AI (OpenTelemetry: gen_ai). */
+function genAi(part: HostSpan): { name: string; attributes: Attributes } {
+  const { type, name, model, provider, input_tokens, output_tokens, first_token, start, status } = part
+  const common = {
+    'weft.span.type': type,
+    'weft.span.status': status,
+    ...(status === 'error' && { 'error.type': '_OTHER' }),
+  }
+  if (type === 'tool')
+    return {
+      name: `execute_tool ${name}`,
+      attributes: { ...common, 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': name },
+    }
+  if (type !== 'model') return { name, attributes: common }
+  return {
+    name: `chat ${model ?? name}`,
+    attributes: {
+      ...common,
+      'gen_ai.operation.name': 'chat',
+      ...(provider !== undefined && { 'gen_ai.provider.name': provider }),
+      ...(model !== undefined && { 'gen_ai.request.model': model }),
+      ...(input_tokens !== undefined && { 'gen_ai.usage.input_tokens': input_tokens }),
+      ...(output_tokens !== undefined && { 'gen_ai.usage.output_tokens': output_tokens }),
+      ...(first_token !== undefined && { 'gen_ai.response.time_to_first_chunk': (first_token - start) / 1_000 }),
+    },
   }
 }
 

@@ -188,6 +188,7 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/runs/:run_id/stream', answer: 'join-stream', subject: join, auth: JOIN, scope: 'read' },
   { method: 'GET', path: '/runs/:run_id/join', answer: 'join-wait', subject: join, auth: JOIN, scope: 'read' },
   { method: 'GET', path: '/runs/:run_id/execution', answer: 'json', subject: rpc('runs', 'execution'), auth: ['threads:read'] },
+  { method: 'GET', path: '/runs/:run_id/spans', answer: 'json', subject: rpc('runs', 'spans'), auth: ['threads:read'] },
   { method: 'GET', path: '/runs/:run_id/webhook', answer: 'json', subject: rpc('runs', 'webhook'), auth: ['threads:read'] },
   { method: 'POST', path: '/runs/:run_id/webhook/repeat', answer: 'json', subject: rpc('runs', 'repeat_webhook'), auth: ['threads:update'], scope: 'run' },
 
@@ -200,6 +201,7 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/threads/:thread_id/runs/:run_id/stream', answer: 'join-stream', subject: join, auth: JOIN, scope: 'read' },
   { method: 'GET', path: '/threads/:thread_id/runs/:run_id/join', answer: 'join-wait', subject: join, auth: JOIN, scope: 'read' },
   { method: 'POST', path: '/threads/:thread_id/runs/:run_id/cancel', answer: 'cancel', subject: rpc('runs', 'cancel'), auth: ['threads:update'], scope: 'run' },
+  { method: 'GET', path: '/threads/:thread_id/runs/:run_id/spans', answer: 'json', subject: rpc('runs', 'spans'), auth: ['threads:read'] },
   { method: 'GET', path: '/threads/:thread_id/runs/:run_id/webhook', answer: 'json', subject: rpc('runs', 'webhook'), auth: ['threads:read'] },
   { method: 'POST', path: '/threads/:thread_id/runs/:run_id/webhook/repeat', answer: 'json', subject: rpc('runs', 'repeat_webhook'), auth: ['threads:update'], scope: 'run' },
 

@@ -260,6 +260,11 @@ export const SETTINGS = {
     256 * 1024 * 1024,
     'Bytes of the stored stream of one resumable run.',
   ),
+  run_spans_hours: setting(
+    'WEFT_RUN_SPANS_HOURS',
+    168,
+    'Hours for which the recorded parts of a run (nodes, models, tools) are kept; 0: none are recorded.',
+  ),
   max_file_store: setting(
     'WEFT_MAX_FILE_STORE',
     8 * 1024 * 1024 * 1024,

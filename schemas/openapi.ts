@@ -47,6 +47,7 @@ import type {
   ThreadState,
 } from './threads.js'
 import type { Truncate } from './truncate.js'
+import type { RunSpans } from './trace.js'
 import type { WebhookDeliveries } from './webhooks.js'
 
 /** Every body of a request or an answer that a route names. */
@@ -151,6 +152,7 @@ interface Bodies {
   ThreadState: ThreadState
   ThreadStates: ThreadState[]
   Truncate: Truncate
+  RunSpans: RunSpans
   WebhookDeliveries: WebhookDeliveries
 }
 export type BodyName = keyof Bodies

@@ -52,6 +52,10 @@ export const slots = (pool: Pool): string => `slots.${pool}`
 export const chunk = (run: RunId, block: number): string => `chunk.${run}.${block}`
 /** All stored events of a run, over its blocks and attempts. */
 export const chunks = (run: RunId): string => `chunk.${run}.*`
+/** Recorded parts of a run, in a stream of their own. */
+export const spans = (thread: ThreadId, run: RunId): string => `spans.${thread}.${run}`
+/** Those of all runs of a thread. */
+export const spansOfThread = (thread: ThreadId): string => `spans.${thread}.*`
 /** Live events of a run: published directly, or by the republish of the stored stream. */
 export const live = (run: RunId): string => `live.${run}`
 /** The terminal event of a run; only resource workers may publish it. */
@@ -121,6 +125,7 @@ export const PROBE_CHUNK = 'chunk.$probe.0'
 
 export const RUNS_STREAM = 'RUNS'
 export const EVENTS_STREAM = 'EVENTS'
+export const SPANS_STREAM = 'SPANS'
 export const consumerOf = (pool: Pool): string => `pool_${pool}`
 /** State of a consumer in JetStream, for graph workers: the API of their own account would answer that it has none. */
 export const queueInfo = (consumer: string): string => `queue_info.${consumer}`

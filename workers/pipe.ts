@@ -29,7 +29,7 @@ export const FROM_HOST = {
   failed: 10,
   /** The host takes no further runs and ends when it is idle: nodes of ended runs occupy it. */
   retire: 11,
-  /** Nodes of a traced run have ended. Body: HostSpans as JSON. */
+  /** Parts of the run have started or ended. Body: HostSpans as JSON. */
   spans: 12,
   // These use a second pipe, which also works while the event loop is blocked (host/watchdog.ts).
   /** The code of `slot` holds the event loop. count = milliseconds so far; repeated each second. */
@@ -64,8 +64,8 @@ export const TO_HOST = {
 
 /** flags of a `start` frame. */
 export const START = {
-  /** The run is traced: the host measures its nodes. */
-  traced: 1,
+  /** The host records the parts of the run. */
+  recorded: 1,
 } as const
 
 /** flags of a `chunk` frame. */

@@ -148,6 +148,7 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'GET /runs/:run_id/stream': { summary: 'Join the stream of a run', answer: STREAM, query: ['stream_mode', 'namespace', 'cancel_on_disconnect', 'last_event_id'] },
   'GET /runs/:run_id/join': { summary: 'Wait for the result of a run', answer: 'Any', query: ['cancel_on_disconnect'] },
   'GET /runs/:run_id/execution': { summary: 'Get where and when a run executed', answer: 'RunExecution' },
+  'GET /runs/:run_id/spans': { summary: 'List the recorded parts of a run', answer: 'RunSpans' },
   'GET /runs/:run_id/webhook': { summary: 'List the deliveries of the webhook of a run', answer: 'WebhookDeliveries' },
   'POST /runs/:run_id/webhook/repeat': { summary: 'Deliver the webhook of a run again', answer: 'WebhookDeliveries', status: 202 },
   'POST /threads/:thread_id/runs': { summary: 'Create a run', body: 'RunCreate', answer: 'Run' },
@@ -159,6 +160,7 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'GET /threads/:thread_id/runs/:run_id/stream': { summary: 'Join the stream of a run', answer: STREAM, query: ['stream_mode', 'namespace', 'cancel_on_disconnect', 'last_event_id'] },
   'GET /threads/:thread_id/runs/:run_id/join': { summary: 'Wait for the result of a run', answer: 'Any', query: ['cancel_on_disconnect'] },
   'POST /threads/:thread_id/runs/:run_id/cancel': { summary: 'Cancel a run', answer: null, also: 202, query: ['wait', 'action'] },
+  'GET /threads/:thread_id/runs/:run_id/spans': { summary: 'List the recorded parts of a run', answer: 'RunSpans' },
   'GET /threads/:thread_id/runs/:run_id/webhook': { summary: 'List the deliveries of the webhook of a run', answer: 'WebhookDeliveries' },
   'POST /threads/:thread_id/runs/:run_id/webhook/repeat': { summary: 'Deliver the webhook of a run again', answer: 'WebhookDeliveries', status: 202 },
 

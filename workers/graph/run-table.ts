@@ -51,6 +51,8 @@ export interface ActiveRun {
   isFailureLogged: boolean
   graceTimer: NodeJS.Timeout | null
   limitTimer: NodeJS.Timeout | null
+  /** Bytes of `spans` frames so far. */
+  spans_bytes: number
   /** Null when the run is not traced. */
   span: Span | null
   /** Resolves when the run has left this process. */
@@ -86,6 +88,7 @@ export function newActiveRun(
     isFailureLogged: false,
     graceTimer: null,
     limitTimer: null,
+    spans_bytes: 0,
     span: null,
     left,
     resolveLeft,

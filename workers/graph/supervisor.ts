@@ -16,8 +16,7 @@ import type { ClaimedLease } from '../../schemas/calls.js'
 import type { Config } from '../../schemas/config.js'
 import { type Member, type Pool, type RunId, token } from '../../schemas/ids.js'
 import type { HostReport } from '../../schemas/metrics.js'
-import { validateHostSpans } from '../../schemas/trace.js'
-import { FROM_HOST, type Frame, monotonicMs, readJson, START, TO_HOST } from '../pipe.js'
+import { FROM_HOST, type Frame, monotonicMs, START, TO_HOST } from '../pipe.js'
 import { type Claimed, openClaims } from './claims.js'
 import { openHandBack } from './hand-back.js'
 import { openHostAsks } from './host-asks.js'
@@ -31,6 +30,7 @@ import { openMisplaced } from './misplaced.js'
 import { openOffers } from './offers.js'
 import type { HostPool } from './pool.js'
 import { openRunSignals } from './run-signals.js'
+import { openRunSpans } from './run-spans.js'
 import { type ActiveRun, isMuted, newActiveRun, openRunTable } from './run-table.js'
 import { openStopping } from './stopping.js'
 
@@ -102,6 +102,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
   const claims = openClaims({ log, table, leases, signals, onClaimed: execute, onEnd: () => puller?.fill() })
   const limits = { reads_per_second: config.host_reads_per_second, bytes: config.host_bytes_in_flight }
   const asks = openHostAsks({ table, leases, stopping, limits })
+  const spans = openRunSpans(link, tracer, config.run_spans_hours > 0)
   const misplaced = openMisplaced({ log, pool, handBack })
   const limit_ms = config.run_timeout_secs * 1000
   let graphs: ReadonlySet<string> = new Set()
@@ -132,22 +133,13 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
     const publisher = openPublisher(link, mux, rings, { run: run_id, attempt, resumable, budget, onSpent })
     signals.begin(run_id)
     const run = newActiveRun(run_id, lease, claimed, publisher)
-    traceRun(run)
+    spans.begin(run)
     table.runs.set(run_id, run)
     if (!graphs.has(lease.graph_id) && !claimed.cancelled) return misplaced.giveBack(run)
     table.waiting.add(run)
     if (claimed.cancelled) stopping.stop(run, 'cancel')
     else if (!open) handBack.giveBack(run, NOT_HERE)
     else assign(run)
-  }
-
-  /** The span of a run lasts until its end is stored, or until it was given back. */
-  function traceRun(run: ActiveRun): void {
-    const { run_id, graph_id, thread_id, attempt, traceparent: parent } = run.lease
-    if (tracer === null || parent === undefined) return
-    const attributes = { 'weft.run_id': run_id, 'weft.thread_id': thread_id, 'weft.attempt': attempt }
-    run.span = tracer.start(`run ${graph_id}`, { kind: 'consumer', parent, attributes })
-    void run.left.then(() => run.span?.end())
   }
 
   /** Starts a waiting run in a host, if there is one for it. */
@@ -158,7 +150,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
     table.assign(run, host)
     const { run_id, thread_id, attempt, graph_id } = run.lease
     log.info({ run_id, thread_id, graph_id, attempt, host: host.pid }, 'run started')
-    const flags = run.span?.isRecorded ? START.traced : 0
+    const flags = spans.wants(run) ? START.recorded : 0
     host.send({ kind: TO_HOST.start, slot: run.slot, flags, id: run.confirmed_at, body: run.start })
     run.start = null
     limitTime(run, host)
@@ -208,14 +200,9 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
       if (!publishEvents(run, frame)) foreign++
     } else if (frame.kind === FROM_HOST.failed) {
       if (!logFailure(log, run, frame)) foreign++
-    } else if (frame.kind === FROM_HOST.spans) recordNodes(run, frame)
+    } else if (frame.kind === FROM_HOST.spans) spans.onFrame(run, frame)
     else if (frame.kind === FROM_HOST.finish) finish(run, frame)
     else foreign++
-  }
-
-  function recordNodes(run: ActiveRun, { body }: Frame): void {
-    const { spans } = readJson(body, validateHostSpans)
-    if (run.span !== null) tracer?.record(spans, run.span)
   }
 
   function finish(run: ActiveRun, frame: Frame): void {

@@ -3,6 +3,7 @@
 import type { FinishHead } from '../../schemas/host.js'
 import { pack } from '../../schemas/packed.js'
 import type { ThreadState } from '../../schemas/threads.js'
+import type { SpanStatus } from '../../schemas/trace.js'
 import { FROM_HOST } from '../pipe.js'
 import { failureOf } from './failure.js'
 import type { Graph, Snapshot } from './library/types.js'
@@ -74,11 +75,11 @@ interface Left {
 }
 
 export async function finish(run: RunState, outcome: Outcome, left: Left = {}): Promise<void> {
-  run.spans?.flush()
   run.ended = true
   const save = (await run.saver?.outbox.take()) ?? NOTHING
   // The save in flight can also fail.
   if (run.lost) {
+    run.spans?.drop()
     run.events.flush()
     return send(run, headOf(run, { status: 'interrupted' }, {}), [])
   }
@@ -92,6 +93,7 @@ export async function finish(run: RunState, outcome: Outcome, left: Left = {}): 
   run.lifecycle?.end(ended, outcome.error)
   if (outcome.error) run.events.push('error', render(outcome.error))
   run.v2?.end(ended, outcome.error?.message)
+  run.spans?.end(spanStatusOf(outcome, ended), outcome.error?.message)
   run.events.flush()
   if (isWhole) return send(run, headOf(run, outcome, left), parts)
   // Reports nothing about a state that is not stored, not even the id of the newest checkpoint.
@@ -102,6 +104,11 @@ export async function finish(run: RunState, outcome: Outcome, left: Left = {}): 
 function endedOf({ status }: Outcome, { next = [], interrupts = {} }: Left): Ended {
   if (status === 'success') return next.length > 0 || Object.keys(interrupts).length > 0 ? 'interrupted' : 'completed'
   return status === 'interrupted' ? 'interrupted' : 'failed'
+}
+
+function spanStatusOf({ status }: Outcome, ended: Ended): SpanStatus {
+  if (ended === 'interrupted') return status === 'success' ? 'interrupted' : 'cancelled'
+  return ended === 'completed' ? 'ok' : 'error'
 }
 
 function excessOf(parts: readonly Uint8Array[]): StateTooLarge | null {

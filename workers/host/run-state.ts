@@ -3,8 +3,8 @@
 import type { StartHead } from '../../schemas/host.js'
 import type { NodeGate } from './guards/node-gate.js'
 import type { Graph } from './library/types.js'
-import type { NodeSpans } from './node-spans.js'
 import type { Host } from './port.js'
+import type { Spans } from './spans.js'
 import type { WeftSaver } from './storage/saver.js'
 import type { RunEvents } from './streaming/events.js'
 import type { Lifecycle } from './streaming/lifecycle.js'
@@ -24,8 +24,8 @@ export interface RunState {
   /** Null for a temporary run. */
   saver: WeftSaver | null
   graph: Graph | null
-  /** Null unless the run is traced. */
-  spans: NodeSpans | null
+  /** Null unless its parts are recorded. */
+  spans: Spans | null
   /** The last values that the graph yielded. */
   values: { last: unknown } | null
   /** The graph yielded an interrupt; the state holds the interrupt. */

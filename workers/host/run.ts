@@ -5,17 +5,16 @@
 
 import type { StartHead } from '../../schemas/host.js'
 import type { JsonObject } from '../../schemas/json.js'
-import type { HostSpans } from '../../schemas/trace.js'
 import { CHUNK, FROM_HOST } from '../pipe.js'
 import { finish, sendBare, settle } from './finish.js'
 import { configOf, dropSelection, inputOf, isNewest } from './input.js'
 import { hasTaskModes } from './library/library-versions.js'
 import type { Graph, Library } from './library/types.js'
-import { measureNodes } from './node-spans.js'
 import { type Host, Refused, transportOf } from './port.js'
 import { type Job, pump, writerOf } from './pump.js'
 import { errorOf } from './render.js'
 import type { RunState } from './run-state.js'
+import { recordSpans } from './spans.js'
 import { hostStore } from './storage/item-store.js'
 import { memorySaver } from './storage/memory-saver.js'
 import { createSaver } from './storage/saver.js'
@@ -50,8 +49,8 @@ export interface RunOptions {
   slot: number
   /** Time of the last confirmation of its lease (monotonic). */
   confirmed_at: number
-  /** The nodes are measured. */
-  traced: boolean
+  /** Its parts are recorded. */
+  recorded: boolean
   start: StartHead
   newest: Uint8Array
   /** Called after the finish frame is sent. */
@@ -59,7 +58,7 @@ export interface RunOptions {
 }
 
 /** Executes a run. */
-export function startRun(host: Host, { slot, confirmed_at, traced, start, newest, done }: RunOptions): Run {
+export function startRun(host: Host, { slot, confirmed_at, recorded, start, newest, done }: RunOptions): Run {
   const abort = new AbortController()
   const events = eventBuffer({
     firstId: start.first_id,
@@ -79,7 +78,7 @@ export function startRun(host: Host, { slot, confirmed_at, traced, start, newest
     lifecycle: start.kwargs.stream_mode.includes('lifecycle') ? lifecycleEvents(events) : null,
     saver: null,
     graph: null,
-    spans: traced ? measureNodes(spans => host.send({ kind: FROM_HOST.spans, slot, body: textOf({ spans }) })) : null,
+    spans: recorded ? spansOf(host, slot, start, abort.signal) : null,
     values: null,
     paused: false,
     lost: false,
@@ -204,7 +203,13 @@ function saverOf(run: RunState, library: Library, newest: Uint8Array, metadata: 
   return run.saver
 }
 
-const textOf = (spans: HostSpans): Uint8Array => Buffer.from(JSON.stringify(spans))
+const spansOf = (host: Host, slot: number, { graph_id, attempt }: StartHead, signal: AbortSignal) =>
+  recordSpans({
+    graph_id,
+    attempt,
+    send: spans => host.send({ kind: FROM_HOST.spans, slot, body: Buffer.from(JSON.stringify(spans)) }),
+    isStopped: () => signal.aborted,
+  })
 
 /** The user's graph stays unchanged, because runs of one graph overlap. Subgraphs inherit through the library. */
 export function withSaver(graph: Graph, saver: unknown, store?: object): Graph {

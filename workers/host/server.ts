@@ -79,7 +79,14 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       slot,
       watchdog.enter(slot, () =>
         currentUser.run(head.user, () =>
-          startRun(host, { slot, confirmed_at: id, traced: flags === START.traced, start: head, newest: rest, done }),
+          startRun(host, {
+            slot,
+            confirmed_at: id,
+            recorded: flags === START.recorded,
+            start: head,
+            newest: rest,
+            done,
+          }),
         ),
       ),
     )

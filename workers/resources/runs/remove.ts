@@ -3,6 +3,7 @@
  * checkpoint that remains. One that is pending or running is refused, or with `force` rolled back, which is the same.
  */
 import type { Context, Reply } from '../../../bus/serve.js'
+import { purgeSpans } from '../../../bus/spans.js'
 import { purgeEvents } from '../../../bus/streams.js'
 import { fail } from '../../../schemas/errors.js'
 import { token } from '../../../schemas/ids.js'
@@ -32,7 +33,9 @@ export async function remove(deps: Deps, row: RunSummary, { head }: Context): Pr
   }
   await deps.serialize(row.thread_id, () => removeEnded(deps, row))
   await stripKey(deps.store, row)
-  if (row.resumable) await purgeEvents(deps.link, deps.mux, token('run', row.run_id))
+  const run = token<'run'>('run', row.run_id)
+  if (row.resumable) await purgeEvents(deps.link, deps.mux, run)
+  await purgeSpans(deps.link, deps.mux, token('thread', row.thread_id), run)
   deps.link.log.info({ run_id: row.run_id, thread_id: row.thread_id }, 'run deleted')
   return { head: { status: 204 } }
 }

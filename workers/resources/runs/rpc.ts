@@ -41,6 +41,7 @@ import { list } from './list.js'
 import { targetOf } from './prepare.js'
 import { remove } from './remove.js'
 import { count, search } from './search.js'
+import { spansOf } from './spans.js'
 import { executionOf, headOf } from './view.js'
 import { deliveries, repeat } from './webhook-repeat.js'
 
@@ -113,6 +114,9 @@ export const runs = (deps: Deps) => ({
     if (body === null) throw fail('unavailable', 'The end of the run is being written; ask again')
     return { body }
   }),
+  spans: bytesHandler(async (_, { head }) => ({
+    body: JSON.stringify(await spansOf(deps, await summary(deps, head, 'threads:read'))),
+  })),
   webhook: bytesHandler(async (_, { head }) => ({
     body: JSON.stringify(await deliveries(deps, await summary(deps, head, 'threads:read'))),
   })),

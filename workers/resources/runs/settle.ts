@@ -6,6 +6,7 @@
 import { unpackAs } from '../../../bus/decode.js'
 import { announceEnd } from '../../../bus/events.js'
 import type { Reply } from '../../../bus/serve.js'
+import { purgeSpans } from '../../../bus/spans.js'
 import { purgeEvents } from '../../../bus/streams.js'
 import type { Lease } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
@@ -276,6 +277,7 @@ async function rollback(deps: Deps, run: RunSummary, thread: ThreadRow): Promise
   const id = token<'run'>('run', run_id)
   announceEnd(link, id, { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })
   if (run.resumable) await purgeEvents(link, mux, id)
+  await purgeSpans(link, mux, token('thread', thread_id), id)
   link.figures.count('weft_runs_ended_total', { status: 'rolled_back' })
   link.log.info({ run_id, thread_id, attempt: run.attempt }, 'run rolled back')
   wakeNext(deps, thread.queue)

@@ -1,6 +1,7 @@
 /** Deletes a thread: hides it, stops its runs, removes what belongs to it (docs/spec/threads.md#routes). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { announceEnd, announceNews } from '../../../bus/events.js'
+import { purgeSpans } from '../../../bus/spans.js'
 import { purgeEvents } from '../../../bus/streams.js'
 import { token } from '../../../schemas/ids.js'
 import { isTerminal } from '../../../schemas/runs.js'
@@ -41,6 +42,7 @@ export async function removeThread(deps: Deps, row: ThreadRow): Promise<void> {
   announceNews(deps.link, thread_id, { app: row.app, removed: true })
   for (let at = 0; at < runs.length; at += AT_ONCE)
     await Promise.all(runs.slice(at, at + AT_ONCE).map(run => endStream(deps, run)))
+  await purgeSpans(deps.link, deps.mux, token('thread', thread_id))
 }
 
 /** Clients no longer see it or add runs to it, and the sweeper removes it after a crash. */
