@@ -364,16 +364,20 @@ async def test_a_run_of_an_unknown_graph_fails(supervisor: Supervisor):
     assert ended["error"] == {"error": "LookupError", "message": 'Graph "nowhere" is not loaded.'}
 
 
-async def test_a_traced_run_measures_its_nodes(supervisor: Supervisor):
-    slot = supervisor.start("outer", input={"steps": []}, flags=Start.TRACED)
+async def test_a_run_records_its_nodes(supervisor: Supervisor):
+    slot = supervisor.start("outer", input={"steps": []}, flags=Start.RECORDED)
     await supervisor.end(slot)
-    outer, inner, asked = supervisor.spans[slot]
-    assert [span["name"] for span in (outer, inner, asked)] == ["outer", "inner", "node"]
-    assert (outer["parent"], inner["parent"], asked["parent"]) == (None, None, inner["id"])
-    assert all(span["error"] is None and span["start"] <= span["end"] for span in (outer, inner, asked))
-    failed = supervisor.start("failing", "t2", input={"steps": []}, flags=Start.TRACED)
+    graph, outer, inner, asked = supervisor.spans[slot]
+    assert [span["name"] for span in (graph, outer, inner, asked)] == ["outer", "outer", "inner", "node"]
+    assert [span["type"] for span in (graph, outer, inner, asked)] == ["graph", "node", "subgraph", "node"]
+    assert [span["parent"] for span in (graph, outer, inner, asked)] == [None, 0, 0, inner["id"]]
+    # An interrupt is no error.
+    statuses = [span["status"] for span in (graph, outer, inner, asked)]
+    assert statuses == ["interrupted", "ok", "interrupted", "interrupted"]
+    assert all(span["start"] <= span["end"] and "error" not in span for span in (graph, outer, inner, asked))
+    failed = supervisor.start("failing", "t2", input={"steps": []}, flags=Start.RECORDED)
     await supervisor.end(failed)
-    assert [span["error"] for span in supervisor.spans[failed]] == ["no good"]
+    assert [(span["status"], span["error"]) for span in supervisor.spans[failed]] == [("error", "no good")] * 2
     plain = supervisor.start("graph", "t3", input={"steps": []})
     await supervisor.end(plain)
     assert plain not in supervisor.spans

@@ -67,18 +67,19 @@ export function startRun(host: Host, { slot, confirmed_at, recorded, start, newe
       host.send({ kind: FROM_HOST.chunk, flags: v2 ? CHUNK.v2 : 0, slot, id, count, body }),
     later: host.later,
   })
+  const spans = recorded ? spansOf(host, slot, start, abort.signal) : null
   const run: RunState = {
     host,
     slot,
     start,
     abort,
-    gate: host.gates.open(slot, confirmed_at, abort.signal),
+    gate: host.gates.open(slot, confirmed_at, abort.signal, spans),
     events,
     v2: start.events ? runEvents(events, start.graph_id) : null,
     lifecycle: start.kwargs.stream_mode.includes('lifecycle') ? lifecycleEvents(events) : null,
     saver: null,
     graph: null,
-    spans: recorded ? spansOf(host, slot, start, abort.signal) : null,
+    spans,
     values: null,
     paused: false,
     lost: false,
@@ -146,7 +147,7 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
     accessContext: 'threads.create_run',
     executionRuntime: { context: config.context },
   })
-  host.gates.guard(graph)
+  const isGuarded = host.gates.guard(graph)
   const saver = saverOf(run, library, newest, config.metadata)
   run.graph = withSaver(graph, saver, hostStore(library, host, run.slot))
   const tuple = async (place: JsonObject = {}) => saver.getTuple({ configurable: { thread_id, ...place } })
@@ -177,7 +178,9 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
     streamMode: modes.direct ? ['values'] : modes.library,
   }
   if (modes.direct) options.writer = writerOf(run, modes, library)
-  const handlers = [modes.tools?.handler, run.spans?.handler].filter(handler => handler !== undefined)
+  const handlers = [modes.tools?.handler, isGuarded ? undefined : run.spans?.handlerOfRun()].filter(
+    handler => handler !== undefined,
+  )
   if (handlers.length > 0) options.callbacks = handlers
   const streamed = modes.custom_origins ? withCustomOrigins(run.graph, library) : run.graph
   return { graph: streamed, input, options, modes }

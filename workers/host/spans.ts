@@ -1,7 +1,10 @@
 /**
- * Records the parts of a run by a callback handler of the library: nodes, also those of subgraphs, calls of models and
- * tools. What has started or ended is sent at most once a second, and at the end of the run: a short run sends one frame.
+ * Records the parts of a run: nodes, also those of subgraphs, where they pass their gate (guards/node-gate.ts), and calls
+ * of models and tools by a callback handler that nodes get with their config. A handler for the whole run would cost each
+ * step of the library a tree of handlers; a node that calls nothing costs two time stamps. What has started or ended is
+ * sent at most once a second, and at the end of the run: a short run sends one frame.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { type HostSpan, type HostSpans, MAX_SPANS, type SpanStatus, type SpanType } from '../../schemas/trace.js'
 import { TransientMap } from '../../schemas/transient.js'
 
@@ -13,7 +16,10 @@ const NODE = 'graph:step:'
 const HIDDEN = 'langsmith:hidden'
 
 export interface Spans {
-  handler: object
+  /** For the whole run, where nodes pass no gate: it records them by the tags of their calls. */
+  handlerOfRun(): object
+  /** Records the node that `call` executes. */
+  node<T>(config: NodeConfig, call: (config: NodeConfig) => Promise<T>): Promise<T>
   /** Ends the run: what has not ended was cancelled. Sends what has not been sent. */
   end(status: SpanStatus, error?: string): void
   /** Nothing more is sent. */
@@ -49,6 +55,18 @@ interface Metadata {
   ls_model_name?: unknown
   ls_provider?: unknown
 }
+interface Manager {
+  handlers: readonly { name?: string }[]
+  _parentRunId?: string
+  copy(more: object[]): unknown
+}
+
+/** The config with which the library invokes a node. */
+export type NodeConfig = { metadata?: { langgraph_node?: unknown }; tags?: string[]; callbacks?: unknown } | undefined
+
+/** The node whose code this is. */
+const current = new AsyncLocalStorage<HostSpan>()
+
 interface Component {
   id?: string[]
 }
@@ -70,6 +88,7 @@ export function recordSpans({ graph_id, attempt, send, isStopped }: SpansOptions
   let left_out = 0
   let timer: NodeJS.Timeout | null = null
   let over = false
+  let isOfRun = false
 
   function change(span: HostSpan): void {
     // A node may go on after the end of its run.
@@ -87,13 +106,20 @@ export function recordSpans({ graph_id, attempt, send, isStopped }: SpansOptions
     send({ attempt, spans, left_out })
   }
 
-  const around = (parent: string | undefined): HostSpan => (parent && calls.get(parent)?.span) || graph
+  const around = (parent: string | undefined): HostSpan =>
+    (parent && calls.get(parent)?.span) || current.getStore() || graph
 
   function start(run: string, parent: string | undefined, type: SpanType, name: string): HostSpan | null {
     const above = around(parent)
+    const span = add(above, type, name)
+    calls.set(run, { span: span ?? above, isOwn: span !== null })
+    return span
+  }
+
+  /** Null: there are too many. */
+  function add(above: HostSpan, type: SpanType, name: string): HostSpan | null {
     if (count === MAX_SPANS) {
       left_out++
-      calls.set(run, { span: above, isOwn: false })
       return null
     }
     const span: HostSpan = {
@@ -109,7 +135,6 @@ export function recordSpans({ graph_id, attempt, send, isStopped }: SpansOptions
       above.type = 'subgraph'
       change(above)
     }
-    calls.set(run, { span, isOwn: true })
     open.add(span)
     change(span)
     return span
@@ -132,7 +157,10 @@ export function recordSpans({ graph_id, attempt, send, isStopped }: SpansOptions
 
   function fail(error: unknown, run: string): void {
     const span = ended(run)
-    if (span === null) return
+    if (span !== null) closeFailed(span, error)
+  }
+
+  function closeFailed(span: HostSpan, error: unknown): void {
     const { name, message, is_bubble_up } = asError(error)
     // A jump to a node of the parent graph is thrown, too.
     if (is_bubble_up) close(span, name === 'ParentCommand' ? 'ok' : 'interrupted')
@@ -182,7 +210,7 @@ export function recordSpans({ graph_id, attempt, send, isStopped }: SpansOptions
       _type?: string,
       name = 'node',
     ) {
-      if (tags.some(tag => tag.startsWith(NODE)) && !tags.includes(HIDDEN)) start(run, parent, 'node', name)
+      if (isOfRun && tags.some(tag => tag.startsWith(NODE)) && !tags.includes(HIDDEN)) start(run, parent, 'node', name)
       else calls.set(run, { span: around(parent), isOwn: false })
     },
     handleChainEnd: succeed,
@@ -215,8 +243,35 @@ export function recordSpans({ graph_id, attempt, send, isStopped }: SpansOptions
     handleLLMError: fail,
   }
 
+  /** The handler is added to what the node has: it may be part of a graph that a node or a tool of this run calls. */
+  function withHandler(callbacks: unknown): unknown {
+    if (callbacks === undefined || callbacks === null) return [handler]
+    if (Array.isArray(callbacks)) return [...callbacks, handler]
+    const manager = callbacks as Manager
+    return manager.handlers.some(({ name }) => name === handler.name) ? manager : manager.copy([handler])
+  }
+
   return {
-    handler,
+    handlerOfRun() {
+      isOfRun = true
+      return handler
+    },
+    async node(config, call) {
+      const name = config?.metadata?.langgraph_node
+      // `__start__` writes the input.
+      if (over || typeof name !== 'string' || name.startsWith('__')) return call(config)
+      const span = add(around((config?.callbacks as Manager | undefined)?._parentRunId), 'node', name)
+      const changed = { ...config, callbacks: withHandler(config?.callbacks) }
+      if (span === null) return call(changed)
+      try {
+        const output = await current.run(span, call, changed)
+        close(span, 'ok')
+        return output
+      } catch (error) {
+        closeFailed(span, error)
+        throw error
+      }
+    },
     end(status, error) {
       for (const span of open) if (span !== graph) close(span, 'cancelled')
       close(graph, status, error)

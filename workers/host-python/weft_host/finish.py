@@ -112,6 +112,8 @@ async def finish(run: RunState, outcome: Outcome, left: Left = NOTHING) -> None:
     save = b"" if run.saver is None else await run.saver.outbox.take()
     # The save in flight can also fail.
     if run.is_lost:
+        if run.spans is not None:
+            run.spans.drop()
         run.events.flush()
         return send(run, Outcome("interrupted"), NOTHING, b"", head=None)
     if run.broken is not None and outcome.status == "success":
@@ -124,8 +126,11 @@ async def finish(run: RunState, outcome: Outcome, left: Left = NOTHING) -> None:
         run.lifecycle.end(ended, outcome.error)
     if outcome.error is not None:
         run.events.push("error", render(outcome.error))
+    message = outcome.error["message"] if outcome.error else None
     if run.v2 is not None:
-        run.v2.end(ended, outcome.error["message"] if outcome.error else None)
+        run.v2.end(ended, message)
+    if run.spans is not None:
+        run.spans.end(span_status_of(outcome, ended), message)
     run.events.flush()
     if excess is not None or (run.saver is not None and run.saver.outbox.error is not None):
         # Reports nothing about a state that is not stored, not even the id of the newest checkpoint.
@@ -147,6 +152,13 @@ def lifecycle_of(outcome: Outcome, left: Left) -> str:
     return "interrupted" if outcome.status == "interrupted" else "failed"
 
 
+def span_status_of(outcome: Outcome, lifecycle: str) -> str:
+    """The status of the graph among the recorded parts of the run."""
+    if lifecycle == "interrupted":
+        return "interrupted" if outcome.status == "success" else "cancelled"
+    return "ok" if lifecycle == "completed" else "error"
+
+
 def send(run: RunState, outcome: Outcome, left: Left, save: bytes, head: str | None) -> None:
     """A packed FinishHead (schemas/host.ts) and its parts."""
     only = {"interrupts_only": True} if left.interrupts_only else {}
@@ -165,6 +177,4 @@ def send(run: RunState, outcome: Outcome, left: Left, save: bytes, head: str | N
             **({"output_size": len(left.output)} if left.output else {}),
         }
     )
-    if run.spans is not None:
-        run.spans.flush()
     run.host.pipe.send(FromHost.FINISH, slot=run.slot, body=pack(text, (left.values, left.rest, save, left.output)))

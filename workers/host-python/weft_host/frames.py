@@ -41,7 +41,7 @@ class ToHost(IntEnum):
 
 
 class Start(IntEnum):
-    TRACED = 1
+    RECORDED = 1
 
 
 class Chunk(IntEnum):

@@ -19,11 +19,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    # It imports the library, which an app host does not need.
-    from .node_spans import NodeSpans
+from typing import Any
 
 CONFIRMED_MS = 11_000
 # Half of what lies between the last start of a node and a takeover.
@@ -61,10 +57,10 @@ class Suspends:
 
 
 class NodeGate:
-    """The gate of one run. `spans`: measures the nodes; None: the run is not traced."""
+    """The gate of one run."""
 
-    def __init__(self, suspends: Suspends, confirmed_at: int, spans: NodeSpans | None) -> None:
-        self.suspends, self.confirmed_at, self.spans = suspends, confirmed_at, spans
+    def __init__(self, suspends: Suspends, confirmed_at: int) -> None:
+        self.suspends, self.confirmed_at = suspends, confirmed_at
         self.is_stopped = False
         self.has_ended = False
         self.waiting: list[asyncio.Future[None]] = []
@@ -143,9 +139,9 @@ class NodeGates:
         self.gates: dict[int, NodeGate] = {}
         self.suspends = Suspends()
 
-    def open(self, slot: int, confirmed_at: int, spans: NodeSpans | None = None) -> NodeGate:
+    def open(self, slot: int, confirmed_at: int) -> NodeGate:
         """`confirmed_at`: when the lease of the run was last confirmed (monotonic)."""
-        gate = self.gates[slot] = NodeGate(self.suspends, confirmed_at, spans)
+        gate = self.gates[slot] = NodeGate(self.suspends, confirmed_at)
         return gate
 
     def close(self, slot: int) -> None:
@@ -176,11 +172,7 @@ class NodeGates:
                 if not gate.may_start():
                     await gate.wait()
                 task = each_try_gated(gate, task, retry_policy)
-            # The library's own tasks are no nodes: `__start__` writes the input.
-            if gate is None or gate.spans is None or task.name.startswith("__"):
-                return await unguarded(task, retry_policy, *args, **options)
-            with gate.spans.measure(task.id, task.name):
-                return await unguarded(task, retry_policy, *args, **options)
+            return await unguarded(task, retry_policy, *args, **options)
 
         guarded.__dict__["unguarded"] = unguarded
         runner.arun_with_retry = guarded

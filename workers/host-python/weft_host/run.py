@@ -39,9 +39,9 @@ class Run(RunState):
     """`newest`: the newest checkpoint of the thread, packed; empty: it has none."""
 
     def __init__(
-        self, host: Host, slot: int, confirmed_at: int, start: JsonObject, newest: bytes, traced: bool
+        self, host: Host, slot: int, confirmed_at: int, start: JsonObject, newest: bytes, recorded: bool
     ) -> None:
-        super().__init__(host, slot, confirmed_at, start, traced)
+        super().__init__(host, slot, confirmed_at, start, recorded)
         self.newest = newest
 
     async def execute(self) -> None:
@@ -146,6 +146,8 @@ class Run(RunState):
         for name in ("interrupt_before", "interrupt_after"):
             if kwargs.get(name) is not None:
                 options[name] = kwargs[name]
+        if self.spans is not None:
+            config["callbacks"] = [self.spans]
         job = Job(graph, await self.input_of(saver, config["configurable"]), config, options, modes)
         if modes.direct:
             write_directly(self, job)

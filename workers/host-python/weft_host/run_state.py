@@ -8,10 +8,10 @@ from typing import Any
 from .factory import AnyGraph
 from .frames import Chunk, FromHost
 from .limits import Refused
-from .node_spans import NodeSpans
 from .objects import JsonObject
 from .port import Host
 from .render import render
+from .spans import Spans
 from .storage.saver import WeftSaver
 from .stream import Events
 from .streaming.events import RunEvents
@@ -21,14 +21,18 @@ from .streaming.lifecycle import Lifecycle
 class RunState:
     """`confirmed_at`: of its lease (monotonic). `start`: StartHead (schemas/host.ts)."""
 
-    def __init__(self, host: Host, slot: int, confirmed_at: int, start: JsonObject, traced: bool) -> None:
+    def __init__(self, host: Host, slot: int, confirmed_at: int, start: JsonObject, recorded: bool) -> None:
         self.host, self.slot, self.start = host, slot, start
         self.events = Events(start["first_id"], start["first_seq"], self.send_chunk)
         self.v2 = RunEvents(self.events, start["graph_id"]) if start["events"] else None
         modes = start["kwargs"]["stream_mode"]
         self.lifecycle = Lifecycle(self.events) if "lifecycle" in modes else None
-        self.spans = NodeSpans(self.send_spans) if traced else None
-        self.gate = host.gates.open(slot, confirmed_at, self.spans)
+        self.spans = (
+            Spans(start["graph_id"], start["attempt"], host.loop, self.send_spans, lambda: self.stopped is not None)
+            if recorded
+            else None
+        )
+        self.gate = host.gates.open(slot, confirmed_at)
         # None: a run without a thread.
         self.saver: WeftSaver | None = None
         self.graph: AnyGraph | None = None
@@ -50,8 +54,8 @@ class RunState:
     def send_chunk(self, id: int, count: int, body: bytes, v2: bool) -> None:
         self.host.pipe.send(FromHost.CHUNK, Chunk.V2 if v2 else 0, self.slot, id, count, body)
 
-    def send_spans(self, spans: list[JsonObject]) -> None:
-        self.host.pipe.send(FromHost.SPANS, slot=self.slot, body=render({"spans": spans}))
+    def send_spans(self, spans: JsonObject) -> None:
+        self.host.pipe.send(FromHost.SPANS, slot=self.slot, body=render(spans))
 
     def cancel(self, timeout: bool) -> None:
         """Stops it: it finishes as `interrupted`, or as `timeout`."""

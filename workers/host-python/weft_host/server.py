@@ -77,7 +77,7 @@ class Server:
         flags, confirmed_at, body = self.starting.pop(slot)
         try:
             start, newest = unpack(body)
-            run = self.runs[slot] = Run(self.host, slot, confirmed_at, start, newest, flags == Start.TRACED)
+            run = self.runs[slot] = Run(self.host, slot, confirmed_at, start, newest, flags == Start.RECORDED)
             task = self.spawn(slot, run.execute(), run.gate, start.get("user"))
             task.add_done_callback(lambda task: self.on_end(slot, task))
         except Exception as error:

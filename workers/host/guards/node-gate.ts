@@ -18,6 +18,7 @@
 import { uptime } from 'node:os'
 import { TransientMap } from '../../../schemas/transient.js'
 import { monotonicMs } from '../../pipe.js'
+import type { NodeConfig, Spans } from '../spans.js'
 
 export const CONFIRMED_MS = 11_000
 /** Half of what lies between the last start of a node and a takeover. */
@@ -31,12 +32,18 @@ export interface NodeGate {
 }
 
 export interface NodeGates {
-  /** Opens the gate of a run; `confirmed_at` is the time of the last confirmation of its lease (monotonic). */
-  open(slot: number, confirmed_at: number, signal: AbortSignal): NodeGate
+  /**
+   * Opens the gate of a run; `confirmed_at` is the time of the last confirmation of its lease (monotonic). `spans` records
+   * its nodes.
+   */
+  open(slot: number, confirmed_at: number, signal: AbortSignal, spans?: Spans | null): NodeGate
   /** Records that the lease of the run in this slot was confirmed by a heartbeat sent at this time (monotonic). */
   confirm(slot: number, at: number): void
-  /** Makes the nodes of this graph, and of other graphs of its class, pass the gate of the slot that executes them. */
-  guard(graph: object): void
+  /**
+   * Makes the nodes of this graph, and of other graphs of its class, pass the gate of the slot that executes them. False:
+   * this library has no place for it.
+   */
+  guard(graph: object): boolean
 }
 
 /** The argument of `_runLoop`, and the objects that the loop invokes. */
@@ -59,6 +66,7 @@ interface RunsLoop {
 }
 interface Gate extends NodeGate {
   confirm(at: number): void
+  spans: Spans | null
   /** Starts a node as soon as it may start; rejects when the run is stopped before. */
   pass<T>(node: () => Promise<T>): Promise<T>
 }
@@ -70,7 +78,7 @@ export function openNodeGates(slotNow: () => number): NodeGates {
   const passing = new WeakSet<Runnable>()
   const resumedAt = watchSuspends()
 
-  function open(slot: number, claimedAt: number, signal: AbortSignal): NodeGate {
+  function open(slot: number, claimedAt: number, signal: AbortSignal, spans: Spans | null = null): NodeGate {
     let confirmedAt = claimedAt
     let hasEnded = false
     let executing = 0
@@ -99,6 +107,7 @@ export function openNodeGates(slotNow: () => number): NodeGates {
     }
 
     const gate: Gate = {
+      spans,
       confirm(at) {
         confirmedAt = Math.max(confirmedAt, at)
         look()
@@ -126,13 +135,15 @@ export function openNodeGates(slotNow: () => number): NodeGates {
     guard(graph) {
       let proto: object | null = graph
       while (proto !== null && !Object.hasOwn(proto, '_runLoop')) proto = Object.getPrototypeOf(proto)
-      if (proto === null || guarded.has(proto)) return
+      if (proto === null) return false
+      if (guarded.has(proto)) return true
       guarded.add(proto)
       const { _runLoop } = proto as RunsLoop
       ;(proto as RunsLoop)._runLoop = function (params) {
         if (gates.has(slotNow())) guardLoop(params.loop, gated)
         return _runLoop.call(this, params)
       }
+      return true
     },
   }
 
@@ -153,7 +164,11 @@ export function openNodeGates(slotNow: () => number): NodeGates {
 
   function invoke(node: Runnable, args: unknown[]): Promise<unknown> {
     const gate = gates.get(slotNow())
-    return gate === undefined ? node.invoke(...args) : gate.pass(() => node.invoke(...args))
+    if (gate === undefined) return node.invoke(...args)
+    const { spans } = gate
+    if (spans === null) return gate.pass(() => node.invoke(...args))
+    const [input, config, ...more] = args
+    return gate.pass(() => spans.node(config as NodeConfig, changed => node.invoke(input, changed, ...more)))
   }
 }
 

@@ -16,6 +16,7 @@ import { type Execution, hasEnded, type WholeRun, wholeRun } from './run-data'
 import { StepCard } from './step-card'
 import { stepsOf, useStates } from './steps'
 import { Values } from './values'
+import { Waterfall } from './waterfall'
 
 const EVERY_MS = 2_000
 const NOT_FOUND = 404
@@ -76,6 +77,7 @@ function Loaded({ run, error, reload }: { run: WholeRun; error: unknown; reload:
       <Facts run={run} execution={execution.data ?? null} attempt={events.attempt} />
       <Values run={run} end={end} />
       <StepCard run={run} steps={steps} isLoading={states.loading && states.data === undefined} error={states.error} />
+      <Waterfall threadId={thread_id} runId={run_id} />
       {kwargs.webhook !== null && <Deliveries threadId={thread_id} runId={run_id} />}
       <EventCard events={events} hasEnded={hasEnded(run)} hasSteps={steps.list.length > 0} />
       <details className="card run-request">

@@ -1,0 +1,164 @@
+import { useState } from 'react'
+import { ask } from '../../api/client'
+import { useLoad } from '../../api/load'
+import { Icon } from '../../ui/icon'
+import { LoadedView } from '../../ui/notice'
+import { durationText } from '../../ui/time'
+import '../../styles/waterfall.css'
+
+/** RunSpans of the server's schemas/trace.ts. */
+interface Spans {
+  status: string
+  spans: Span[]
+  left_out: number
+}
+interface Span {
+  id: string
+  parent_id: string | null
+  attempt: number
+  type: string
+  name: string
+  status: 'running' | 'ok' | 'error' | 'interrupted' | 'cancelled' | 'lost'
+  started_at: string
+  duration_ms: number | null
+  error: string | null
+  model: string | null
+  input_tokens: number | null
+  output_tokens: number | null
+  first_token_ms: number | null
+}
+
+const EVERY_MS = 1_500
+const ACTIVE = ['pending', 'running']
+
+/** The parts of a run, by nesting and by time, while it runs and afterwards. */
+export function Waterfall({ threadId, runId }: { threadId: string; runId: string }) {
+  const path = `/threads/${threadId}/runs/${runId}/spans`
+  const [over, setOver] = useState(false)
+  const found = useLoad(
+    path,
+    async signal => {
+      const answer = await ask<Spans>(path, { signal })
+      setOver(!ACTIVE.includes(answer.status) && answer.spans.every(({ status }) => status !== 'running'))
+      return answer
+    },
+    over ? {} : { every: EVERY_MS },
+  )
+  return (
+    <section className="card" aria-label="Waterfall">
+      <LoadedView of={found}>{answer => <Rows {...answer} />}</LoadedView>
+    </section>
+  )
+}
+
+function Rows({ status, spans, left_out }: Spans) {
+  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set())
+  const toggle = (id: string) =>
+    setClosed(last => new Set(last.has(id) ? [...last].filter(each => each !== id) : [...last, id]))
+  if (spans.length === 0)
+    return (
+      <p className="state-body muted">
+        {ACTIVE.includes(status) ? 'Nothing has run yet.' : 'The parts of this run were not recorded, or have expired.'}
+      </p>
+    )
+  const startOf = ({ started_at }: Span) => Date.parse(started_at)
+  const endOf = (span: Span) => startOf(span) + (span.duration_ms ?? 0)
+  const from = Math.min(...spans.map(startOf))
+  const known = Math.max(...spans.map(endOf))
+  const until = spans.some(span => span.status === 'running') ? Math.max(known, Date.now()) : known
+  const whole = Math.max(1, until - from)
+  const attempts = new Set(spans.map(({ attempt }) => attempt)).size
+  const tokens = (which: 'input_tokens' | 'output_tokens') => spans.reduce((sum, span) => sum + (span[which] ?? 0), 0)
+  const [input, output] = [tokens('input_tokens'), tokens('output_tokens')]
+
+  /** A span that was lost ended at an unknown time: its bar reaches the last sign of its attempt. */
+  const lengthOf = (span: Span): number => {
+    if (span.duration_ms !== null) return span.duration_ms
+    if (span.status === 'running') return until - startOf(span)
+    return Math.max(...spans.filter(({ attempt }) => attempt === span.attempt).map(endOf)) - startOf(span)
+  }
+
+  const rows = (parent: string | null, depth: number): React.ReactNode[] =>
+    spans
+      .filter(({ parent_id }) => parent_id === parent)
+      .flatMap(span => {
+        const hasParts = spans.some(({ parent_id }) => parent_id === span.id)
+        const open = !closed.has(span.id)
+        const row = (
+          <Row
+            key={span.id}
+            span={span}
+            depth={depth}
+            open={hasParts ? open : null}
+            label={parent === null && attempts > 1 ? `${span.name}, attempt ${span.attempt}` : span.name}
+            left={(startOf(span) - from) / whole}
+            width={lengthOf(span) / whole}
+            onToggle={() => toggle(span.id)}
+          />
+        )
+        return open ? [row, ...rows(span.id, depth + 1)] : [row]
+      })
+
+  return (
+    <>
+      <div className="state-head">
+        <strong>Waterfall</strong>
+        <span className="muted">
+          {durationText(whole)}
+          {input + output > 0 && `, ${input} + ${output} tokens`}
+          {left_out > 0 && `, ${left_out} more parts were not recorded`}
+        </span>
+      </div>
+      <ol className="waterfall">{rows(null, 0)}</ol>
+    </>
+  )
+}
+
+interface RowProps {
+  span: Span
+  depth: number
+  /** Null: nothing is inside. */
+  open: boolean | null
+  label: string
+  /** Of the whole time, 0 to 1. */
+  left: number
+  width: number
+  onToggle(): void
+}
+
+function Row({ span, depth, open, label, left, width, onToggle }: RowProps) {
+  const { type, status, error, model, input_tokens, output_tokens, first_token_ms, duration_ms } = span
+  const hasTokens = input_tokens !== null || output_tokens !== null
+  const facts = [
+    model,
+    hasTokens && `${input_tokens ?? '?'} → ${output_tokens ?? '?'} tokens`,
+    first_token_ms !== null && `first after ${durationText(first_token_ms)}`,
+  ].filter(Boolean)
+  return (
+    <li className={status}>
+      <span className="waterfall-name" style={{ paddingInlineStart: Math.min(depth, 8) * 14 }}>
+        {open === null ? (
+          <span className="waterfall-leaf">{label}</span>
+        ) : (
+          <button type="button" aria-expanded={open} onClick={onToggle}>
+            <Icon name="right" />
+            {label}
+          </button>
+        )}
+        <span className="muted">{type}</span>
+      </span>
+      <span className="waterfall-line">
+        <span
+          className="waterfall-bar"
+          style={{ marginInlineStart: `${left * 100}%`, width: `max(3px, ${Math.min(1 - left, width) * 100}%)` }}
+        />
+      </span>
+      <span className="waterfall-time">
+        {status !== 'ok' && <span className="waterfall-status">{status} </span>}
+        {duration_ms !== null && durationText(duration_ms)}
+      </span>
+      {facts.length > 0 && <span className="waterfall-facts muted">{facts.join(' · ')}</span>}
+      {error !== null && <span className="waterfall-facts waterfall-error">{error}</span>}
+    </li>
+  )
+}
