@@ -15,7 +15,8 @@ import {
   type StreamConfig,
 } from 'nats'
 import type { Config } from '../schemas/config.js'
-import type { Pool, RunId } from '../schemas/ids.js'
+import { fail } from '../schemas/errors.js'
+import type { Pool, RunId, ThreadId } from '../schemas/ids.js'
 import {
   chunks,
   consumerOf,
@@ -24,6 +25,8 @@ import {
   queue,
   RUNS_STREAM,
   SPANS_STREAM,
+  spansOfThread,
+  spans as spansSubject,
 } from '../schemas/subjects.js'
 import { MAX_SPANS_BYTES } from '../schemas/trace.js'
 import type { Link } from './connect.js'
@@ -31,6 +34,7 @@ import type { Mux } from './mux.js'
 import { isNotFound, onceElected, replicationOf } from './replicas.js'
 
 const GB = 1024 ** 3
+const json = (value: unknown) => Buffer.from(JSON.stringify(value))
 const ACK_WAIT_MS = 15_000
 /** Cluster-wide limit of runs in execution; the default of 1,000 would stall the queue silently. */
 const MAX_ACK_PENDING = 20_000
@@ -190,7 +194,7 @@ export async function removeConsumer(link: Link, pool: Pool): Promise<void> {
 
 /** Removes the stored events of a run. A broker that does not answer keeps them until they expire. */
 export async function purgeEvents(link: Link, mux: Mux, run: RunId): Promise<void> {
-  const body = Buffer.from(JSON.stringify({ filter: chunks(run) }))
+  const body = json({ filter: chunks(run) })
   await mux
     .ask(`$JS.API.STREAM.PURGE.${EVENTS_STREAM}`, body)
     .catch(error => link.log.warn({ err: error, run_id: run }, 'the stored events of a run were not removed'))
@@ -223,4 +227,50 @@ export async function queueInfo(
     })),
   )
   return { queues, streams }
+}
+
+const SPANS_PAGE = 1_000
+/** Bytes of one answer of the broker, and of all that is read of one run. */
+const SPANS_PAGE_BYTES = 4 * 1024 * 1024
+const MOST_SPANS_BYTES = 16 * MAX_SPANS_BYTES
+
+export interface RunPlace {
+  thread: ThreadId
+  run: RunId
+}
+
+/** A graph worker waits for no confirmation: what the broker does not take is lost, and no run waits for it. */
+export function publishSpans({ nc }: Pick<Link, 'nc'>, { thread, run }: RunPlace, batch: Uint8Array): void {
+  nc.publish(spansSubject(thread, run), batch)
+}
+
+/** The batches of a run in the order of their storing. Throws `unavailable` when the broker does not answer. */
+export async function readSpans(mux: Mux, { thread, run }: RunPlace): Promise<Uint8Array[]> {
+  const found: Uint8Array[] = []
+  let bytes = 0
+  for (let seq = 1; ; ) {
+    let pending = 0
+    const before = found.length
+    const request = { seq, batch: SPANS_PAGE, max_bytes: SPANS_PAGE_BYTES, next_by_subj: spansSubject(thread, run) }
+    await mux.many(`$JS.API.DIRECT.GET.${SPANS_STREAM}`, json(request), ({ headers, data }) => {
+      const code = headers?.code ?? 0
+      // Nothing of the run, or the end of a page.
+      if (code === 204 || code === 404) return true
+      if (code >= 400) throw fail('unavailable', `The broker cannot read the spans of a run: ${headers?.description}`)
+      seq = Number(headers?.get('Nats-Sequence')) + 1
+      pending = Number(headers?.get('Nats-Num-Pending'))
+      found.push(data)
+      bytes += data.length
+      return false
+    })
+    if (pending === 0 || found.length === before || bytes > MOST_SPANS_BYTES) return found
+  }
+}
+
+/** Removes those of a run, or of all runs of a thread. A broker that does not answer keeps them until they expire. */
+export async function purgeSpans(link: Link, mux: Mux, thread: ThreadId, run?: RunId): Promise<void> {
+  const filter = run === undefined ? spansOfThread(thread) : spansSubject(thread, run)
+  await mux
+    .ask(`$JS.API.STREAM.PURGE.${SPANS_STREAM}`, json({ filter }))
+    .catch(err => link.log.warn({ err, thread_id: thread, run_id: run }, 'the spans of runs were not removed'))
 }

@@ -46,8 +46,8 @@ import type {
   ThreadSearch,
   ThreadState,
 } from './threads.js'
-import type { Truncate } from './truncate.js'
 import type { RunSpans } from './trace.js'
+import type { Truncate } from './truncate.js'
 import type { WebhookDeliveries } from './webhooks.js'
 
 /** Every body of a request or an answer that a route names. */

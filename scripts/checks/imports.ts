@@ -99,7 +99,8 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['main.ts'],
   ],
   'workers/host/': [
-    ['guards/', 'library/', 'limits.ts', 'node-spans.ts'],
+    ['library/', 'limits.ts', 'spans.ts'],
+    ['guards/'],
     ['render.ts', 'schemas/'],
     ['loading.ts', 'state.ts'],
     ['application.ts', 'streaming/'],
@@ -117,7 +118,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['app-modules.ts', 'embedder.ts', 'encryptor.ts', 'held-time.ts', 'host-end.ts', 'lease-client.ts', 'way-back.ts'],
     ['app-host.ts', 'run-signals.ts', 'user-interfaces.ts', 'app-files-child.ts', 'host-process.ts'],
     ['app-files.ts', 'ask-gate.ts', 'describer.ts', 'host-choice.ts', 'run-table.ts'],
-    ['claims.ts', 'flow.ts', 'host-calls.ts', 'host-reports.ts', 'pool.ts'],
+    ['claims.ts', 'flow.ts', 'host-calls.ts', 'host-reports.ts', 'pool.ts', 'run-spans.ts'],
     ['hand-back.ts', 'host-events.ts', 'offers.ts', 'pools.ts'],
     ['misplaced.ts', 'stopping.ts'],
     ['host-asks.ts'],

@@ -63,6 +63,8 @@ t.test('runs and threads are listed, followed, cancelled and deleted', async t =
     [slow.run_id, run.run_id],
   )
   t.match((await weft('runs', 'list', '--status', 'success')).stdout, new RegExp(`^run .*\n${run.run_id} .*success`))
+  await until(async () => /^model +graph +ok/m.test((await weft('runs', 'spans', run.run_id)).stdout))
+  t.match((await weft('runs', 'spans', run.run_id, '--json')).json(), { run_id: run.run_id, left_out: 0 })
   t.match(await weft('runs', 'cancel', slow.run_id, '--thread', thread_id), { code: 0, stdout: /^cancelled/ })
   await client.runs.join(thread_id, slow.run_id).catch(() => {})
   t.equal((await client.runs.get(thread_id, slow.run_id)).status, 'interrupted')

@@ -18,10 +18,12 @@ interface Received {
   startTimeUnixNano: string
   endTimeUnixNano: string
   role: string
+  service: string
+  attributes: Attribute[]
 }
 interface Attribute {
   key: string
-  value: { stringValue?: string }
+  value: { stringValue?: string; intValue?: number | string; doubleValue?: number }
 }
 
 /** A collector that accepts OTLP over HTTP as JSON. */
@@ -34,11 +36,15 @@ async function openCollector(t: Test) {
     for await (const part of request) parts.push(part as Buffer)
     keys.add(request.headers['x-key'] as string | undefined)
     const { resourceSpans = [] } = JSON.parse(Buffer.concat(parts).toString()) as {
-      resourceSpans?: { resource: { attributes: Attribute[] }; scopeSpans: { spans: Omit<Received, 'role'>[] }[] }[]
+      resourceSpans?: {
+        resource: { attributes: Attribute[] }
+        scopeSpans: { spans: Omit<Received, 'role' | 'service'>[] }[]
+      }[]
     }
     for (const { resource, scopeSpans } of resourceSpans) {
-      const role = resource.attributes.find(({ key }) => key === 'weft.role')?.value.stringValue ?? ''
-      for (const scope of scopeSpans) spans.push(...scope.spans.map(span => ({ ...span, role })))
+      const named = (name: string) => resource.attributes.find(({ key }) => key === name)?.value.stringValue ?? ''
+      const [role, service] = [named('weft.role'), named('service.name')]
+      for (const scope of scopeSpans) spans.push(...scope.spans.map(span => ({ ...span, role, service })))
     }
     response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
     changed()
@@ -111,6 +117,7 @@ t.test('a traced request', async t => {
     t.equal(named('rpc.runs.create').role, 'resources')
     t.equal(parentOf(named('run nested'))?.name, 'rpc.runs.create')
     t.equal(named('run nested').role, 'graphs')
+    for (const { role, service } of spans) t.equal(service, `weft-${role}`)
     const nodes = spans.filter(span => span.role === 'graphs' && span.name !== 'run nested')
     const outer = nodes.filter(span => parentOf(span)?.name === 'run nested')
     const inner = nodes.filter(span => outer.includes(parentOf(span)!))
@@ -153,4 +160,58 @@ t.test('a traced request', async t => {
     t.same([...collector.keys], ['a b'])
     t.notMatch(JSON.stringify(await client.runs.list(thread_id)), ids(1).traceId)
   })
+})
+
+t.test('models and tools have the names of the semantic conventions, and an interrupt is no error', async t => {
+  const collector = await openCollector(t)
+  const cluster = await startCluster({
+    app: 'test/apps/spans',
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SERVICE_NAME: 'shop', WEFT_RUN_SPANS_HOURS: '0' },
+  })
+  t.teardown(() => cluster.stop())
+  const run = async (n: number, assistant_id: string) => {
+    const { traceId, spanId } = ids(n)
+    const { thread_id } = await lines[0]!.connect(cluster.url).threads.create()
+    await fetch(`${cluster.url}/threads/${thread_id}/runs/wait`, {
+      method: 'POST',
+      headers: { traceparent: `00-${traceId}-${spanId}-01` },
+      body: JSON.stringify({ assistant_id, input: {} }),
+    })
+    const spans = await collector.trace(traceId, [`run ${assistant_id}`])
+    const attributesOf = (name: string) =>
+      Object.fromEntries(
+        spans
+          .find(span => span.name === name)!
+          .attributes.map(({ key, value }) => [key, value.stringValue ?? Number(value.intValue ?? value.doubleValue)]),
+      )
+    return { spans, attributesOf, thread_id }
+  }
+  const { spans, attributesOf, thread_id } = await run(4, 'agent')
+  t.match(attributesOf('run agent'), {
+    'gen_ai.operation.name': 'invoke_workflow',
+    'gen_ai.workflow.name': 'agent',
+    'gen_ai.conversation.id': thread_id,
+  })
+  const model = attributesOf('chat parrot-1')
+  t.match(model, {
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.request.model': 'parrot-1',
+    'gen_ai.provider.name': 'forest',
+    'gen_ai.usage.input_tokens': 7,
+    'gen_ai.usage.output_tokens': 2,
+  })
+  t.type(model['gen_ai.response.time_to_first_chunk'], 'number')
+  t.match(attributesOf('execute_tool look_up'), {
+    'gen_ai.operation.name': 'execute_tool',
+    'gen_ai.tool.name': 'look_up',
+  })
+  t.match(spans.find(({ name }) => name === 'execute_tool broken')!.status, { code: 2, message: 'no such word' })
+  for (const { service } of spans) t.equal(service, 'shop', 'OTEL_SERVICE_NAME')
+
+  const asked = await run(5, 'ask')
+  t.equal(asked.attributesOf('question')['weft.span.status'], 'interrupted')
+  t.same(
+    asked.spans.filter(({ status }) => status.code === 2),
+    [],
+  )
 })

@@ -3,8 +3,7 @@
  * checkpoint that remains. One that is pending or running is refused, or with `force` rolled back, which is the same.
  */
 import type { Context, Reply } from '../../../bus/serve.js'
-import { purgeSpans } from '../../../bus/spans.js'
-import { purgeEvents } from '../../../bus/streams.js'
+import { purgeEvents, purgeSpans } from '../../../bus/streams.js'
 import { fail } from '../../../schemas/errors.js'
 import { token } from '../../../schemas/ids.js'
 import { isTrue } from '../../../schemas/query.js'

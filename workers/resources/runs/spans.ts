@@ -1,5 +1,5 @@
 /** The recorded parts of a run as clients read them: batches of all attempts, of which a later one has the newer state. */
-import { readSpans } from '../../../bus/spans.js'
+import { readSpans } from '../../../bus/streams.js'
 import { token } from '../../../schemas/ids.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import {

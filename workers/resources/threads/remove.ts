@@ -1,8 +1,7 @@
 /** Deletes a thread: hides it, stops its runs, removes what belongs to it (docs/spec/threads.md#routes). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { announceEnd, announceNews } from '../../../bus/events.js'
-import { purgeSpans } from '../../../bus/spans.js'
-import { purgeEvents } from '../../../bus/streams.js'
+import { purgeEvents, purgeSpans } from '../../../bus/streams.js'
 import { token } from '../../../schemas/ids.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { RunSummary } from '../../../store/rows/runs.js'

@@ -135,8 +135,8 @@ function Row({ span, depth, open, label, left, width, onToggle }: RowProps) {
     first_token_ms !== null && `first after ${durationText(first_token_ms)}`,
   ].filter(Boolean)
   return (
-    <li className={status}>
-      <span className="waterfall-name" style={{ paddingInlineStart: Math.min(depth, 8) * 14 }}>
+    <li className={status} style={{ '--indent': `${Math.min(depth, 8) * 14}px` } as React.CSSProperties}>
+      <span className="waterfall-name">
         {open === null ? (
           <span className="waterfall-leaf">{label}</span>
         ) : (

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { root } from '../../cli/root.js'
-import type { RunSpan, RunSpans } from '../../schemas/trace.js'
-import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
-import { startCluster } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { root } from '../../../cli/root.js'
+import type { RunSpan, RunSpans } from '../../../schemas/trace.js'
+import { venvOf, withoutPython } from '../../../scripts/checks/venv.js'
+import { startCluster } from '../../helpers/cluster.js'
+import { lines } from '../../helpers/sdk.js'
 
 t.setTimeout(120_000)
 
