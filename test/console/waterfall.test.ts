@@ -38,9 +38,9 @@ t.test('shows nodes, models with tokens, and tools with errors', async t => {
   const row = (text: string) => rowsOf(page).filter({ hasText: text })
   await row('leaf').waitFor()
   t.equal(await rowsOf(page).count(), 8)
-  t.match(await row('Parrot').innerText(), /model.*parrot-1 · 7 → 2 tokens · first after/s)
-  t.match(await row('broken').innerText(), /tool.*error.*no such word/s)
-  t.match(await waterfallOf(page).innerText(), /7 \+ 2 tokens/)
+  t.match(await row('Parrot').textContent(), /model.*parrot-1 · 7 → 2 tokens · first after/s)
+  t.match(await row('broken').textContent(), /tool.*error.*no such word/s)
+  t.match(await waterfallOf(page).textContent(), /7 \+ 2 tokens/)
   t.same(await seriousDefects(page), [])
   await photograph(page, 'waterfall')
   for (const colorScheme of ['dark', 'light'] as const) {
