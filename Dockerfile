@@ -82,9 +82,9 @@ USER 10001:10001
 WORKDIR /app
 VOLUME /data
 EXPOSE 2024
-# Of a container that serves HTTP; switch it off for the other roles.
+# Of an edge and of `weft start`; the other roles answer with WEFT_HEALTH_PORT.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 2024}/ok`).then(a => process.exit(a.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.WEFT_HEALTH_PORT || process.env.PORT || 2024}/ok`).then(a => process.exit(a.ok ? 0 : 1), () => process.exit(1))"]
 # Ends what user code leaves behind, and passes signals on.
 ENTRYPOINT ["tini", "--", "weft"]
 CMD ["help"]

@@ -108,6 +108,8 @@ export interface Edge {
   open: TransientSet<Exchange>
   /** Open WebSockets. */
   sockets: Set<{ restart(): void }>
+  /** Once aborted, this edge still serves, but clients shall use another one. */
+  leaving: AbortSignal
   /** Once aborted, a closed connection says nothing about the client. */
   stopping: AbortSignal
 }

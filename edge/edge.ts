@@ -1,4 +1,5 @@
 /** The edge: HTTP in, SSE out. Checks, calls, answers; keeps no state that is worth saving. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openCaller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import { openFollower } from '../bus/follow.js'
@@ -43,6 +44,7 @@ import { agentCard } from './protocols/a2a-card.js'
 import { mcp } from './protocols/mcp.js'
 import { openEvents, sendCommand } from './protocols/v2.js'
 import { EventSocket } from './protocols/v2-socket.js'
+import { notReadyItself } from './readiness.js'
 import { type AnswerKind, ROUTES } from './routes.js'
 import { type Answerer, listen } from './server.js'
 import { cancelRun } from './streams/run-cancel.js'
@@ -60,13 +62,25 @@ export interface EdgeOptions {
   life: Lifecycle
 }
 
+export interface OpenEdge {
+  port: number
+  /** Whether balancers shall send requests here. */
+  isReady(): boolean
+  /** Asks balancers and clients to leave, and resolves after WEFT_EDGE_DRAIN_MS. Everything is served meanwhile. */
+  drain(): Promise<void>
+  /** Ends a drain. */
+  hurry(): void
+}
+
 /** Listens and serves until `life` stops. Throws an Error with one sentence when it cannot listen. */
-export async function openEdge({ config, application, link, life }: EdgeOptions): Promise<{ port: number }> {
+export async function openEdge({ config, application, link, life }: EdgeOptions): Promise<OpenEdge> {
   const appHost = application === null ? null : await startEdgeAppHost({ config, application, log: link.log })
   if (appHost !== null) life.push({ name: 'app host', stop: () => appHost.stop() })
   const mux = openMux(link)
   const caller = openCaller(link)
+  const leaving = new AbortController()
   const stopping = new AbortController()
+  const hurry = new AbortController()
   const figures = openMetrics(mux)
   const keys = openKeys(link, caller)
   const penalties = (plane: string) =>
@@ -118,6 +132,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     appHost,
     open: new TransientSet(),
     sockets: new Set(),
+    leaving: leaving.signal,
     stopping: stopping.signal,
   }
   const close = () => {
@@ -171,7 +186,17 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
       await edge.tracer?.close()
     },
   })
-  return { port: server.port }
+  return {
+    port: server.port,
+    isReady: () => notReadyItself(edge) === null,
+    async drain() {
+      if (config.edge_drain_ms === 0) return
+      link.log.info({ drain_ms: config.edge_drain_ms }, 'draining: balancers are asked to leave')
+      leaving.abort()
+      await sleep(config.edge_drain_ms, undefined, { signal: hurry.signal }).catch(() => {})
+    },
+    hurry: () => hurry.abort(),
+  }
 }
 
 const STOP_RESERVE_MS = 500

@@ -1,2 +1,2 @@
 /** Starts an edge on a link; it runs until the lifecycle stops it. `cli/commands/roles.ts` calls it. */
-export { openEdge } from './edge.js'
+export { type OpenEdge, openEdge } from './edge.js'

@@ -1,4 +1,4 @@
-/** Whether the cluster can serve: what `/ready` answers, and what decides whether a request is worth another try. */
+/** Whether this edge and the cluster can serve: what `/ready` answers, and what decides whether a request is worth another try. */
 import type { Answer } from '../bus/answer.js'
 import type { CallHead } from '../schemas/calls.js'
 import { ERRORS } from '../schemas/errors.js'
@@ -14,6 +14,12 @@ export interface Fault {
 }
 
 const unavailable = (detail: string): Fault => ({ status: ERRORS.unavailable.status, detail })
+
+/** Null: this edge can serve, whatever the others do. When all edges judge the cluster, a balancer has none left. */
+export function notReadyItself({ leaving, link }: Pick<Edge, 'leaving' | 'link'>): Fault | null {
+  if (leaving.aborted) return unavailable('The edge is stopping')
+  return link.connected() ? null : unavailable('The broker cannot be reached')
+}
 
 /** Null: broker, store and a worker answer for the application of the call. */
 export async function notReady(edge: Edge, head: CallHead): Promise<Fault | null> {

@@ -74,7 +74,8 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     const { received } = exchange
     const fault = framingFault(exchange.method, received)
     if (fault !== null) return exchange.refuseAndClose(400, fault)
-    if (quiet) received.close = true
+    // A client that uses the connection again would meet its end.
+    if (quiet || edge.leaving.aborted) received.close = true
     const host = hostFault(received.host)
     if (host !== null) return exchange.error(host.status, host.detail)
     if (exchange.targetFault !== null) return exchange.refuse('bad_request', exchange.targetFault)

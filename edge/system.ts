@@ -7,7 +7,7 @@ import { rpc } from '../schemas/subjects.js'
 import { consoleAddress } from './console-address.js'
 import type { Edge } from './context.js'
 import type { Exchange } from './http/exchange.js'
-import { ask, notReady } from './readiness.js'
+import { ask, notReady, notReadyItself } from './readiness.js'
 
 const decoder = new TextDecoder()
 const OK = '{"ok":true}'
@@ -34,9 +34,10 @@ export function ok(edge: Edge, exchange: Exchange): void | Promise<void> {
   return asks || exchange.mount !== null ? check(edge, exchange, good) : good()
 }
 
-/** 503 until broker, store and a worker answer. */
+/** 503 until broker, store and a worker answer; with self=1 only while this edge cannot serve or is about to stop. */
 export async function ready(edge: Edge, exchange: Exchange): Promise<void> {
-  const fault = await notReady(edge, exchange.callHead())
+  const isAlone = readBoolean(new URLSearchParams(exchange.query), 'self')
+  const fault = notReadyItself(edge) ?? (isAlone ? null : await notReady(edge, exchange.callHead()))
   if (fault === null) exchange.reply(200, OK)
   else exchange.error(fault.status, fault.detail)
 }

@@ -55,10 +55,15 @@ export const SETTINGS = {
     300000,
     'Milliseconds for which a replica of `WEFT_REVISION` that is stopped goes on with the runs queued for its revision.',
   ),
-  health_port: internal(
+  edge_drain_ms: setting(
+    'WEFT_EDGE_DRAIN_MS',
+    5000,
+    'Milliseconds for which an edge goes on serving after SIGTERM while `/ready?self=1` answers 503, so that balancers leave it; `weft start` stops at once.',
+  ),
+  health_port: setting(
     'WEFT_HEALTH_PORT',
     0,
-    'Port on which a replica of `WEFT_REVISION` answers the probes `/ok` (ready) and `/live`; none with 0.',
+    'Port on which a process of any role answers the probes `/live` and `/ready` for itself alone; none with 0.',
   ),
   slots: setting('N_JOBS_PER_WORKER', 1000, 'Runs that one graph worker executes at the same time.'),
   hand_over: internal(

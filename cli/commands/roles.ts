@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Link, openLink, type Role, tlsFilesOf } from '../../bus/connect.js'
 import { type Lifecycle, lifecycle, stopOnSignals } from '../../bus/lifecycle.js'
 import { type Log, openLog } from '../../bus/log.js'
+import type { OpenEdge } from '../../edge/main.js'
 import { type Config, servedBy } from '../../schemas/config.js'
 import { collectLargeGarbage, keepYoungGenerationSmall } from '../../store/garbage.js'
 import type { Replica } from '../../workers/deploy/replica.js'
@@ -17,6 +18,7 @@ import { natsUrlOf } from '../nats/process.js'
 import { UserError } from '../user-error.js'
 import { findApplication } from './application.js'
 import type { GraphReport } from './banner.js'
+import { answerProbes } from './probes.js'
 
 export type RoleName = Extract<Role, 'edge' | 'resources' | 'graphs' | 'deployer'>
 
@@ -74,19 +76,26 @@ export async function runRoles(
   const lifecycles = new Map<RoleName, Lifecycle>()
   const starts = new Map<RoleName, Promise<void>>()
   let stopping = false
+  let isStarted = false
   let replica: Replica | null = null
+  let edge: OpenEdge | null = null
+  const links: Link[] = []
+  // Beside other roles an edge does not drain: there is no second server to turn to.
+  const drained = () => replica ?? (roles.length === 1 ? edge : null)
   stopOnSignals(
     {
       async stop(why) {
-        if (why === 'SIGTERM') await replica?.drain()
-        else replica?.hurry()
+        if (why === 'SIGTERM') await drained()?.drain()
+        else drained()?.hurry()
         stopping = true
         await stopAll()
       },
     },
     log,
   )
-  let port: number | null = null
+  const isReady = () =>
+    isStarted && !stopping && links.every(link => link.connected()) && (edge === null || edge.isReady())
+  if (config.health_port !== 0) await answerProbes(config.health_port, isReady)
   let reports: GraphReport[] = []
   if (roles.some(role => role === 'resources' || role === 'deployer')) prepareDataFolder(config.data)
   async function stopAll(): Promise<void> {
@@ -116,6 +125,7 @@ export async function runRoles(
       requireUsers: config.require_keys,
       tls,
     })
+    links.push(link)
     life.push({ name: 'broker connection', stop: () => link.close() })
     void link.nc.closed().then(error => {
       if (stopping) return
@@ -133,7 +143,7 @@ export async function runRoles(
     } else if (role === 'deployer') await deployer(config, link, life)
     else {
       const { openEdge } = await import('../../edge/main.js')
-      port = (await openEdge({ config, application: await findApplication(config.app), link, life })).port
+      edge = await openEdge({ config, application: await findApplication(config.app), link, life })
     }
   }
   try {
@@ -152,12 +162,16 @@ export async function runRoles(
     throw error
   }
   if (stopping) return
+  isStarted = true
+  const port = portOf(edge)
   log.info({ roles, ...(port === null ? {} : { port }) }, 'started')
   process.send?.({ ready: true, port, graphs: reports } satisfies Ready)
   if (!json) return
   const loaded = reports.map(({ graph_id, error }) => ({ graph_id, error }))
   process.stdout.write(`${JSON.stringify({ roles, port, graphs: loaded })}\n`)
 }
+
+const portOf = (edge: OpenEdge | null): number | null => edge?.port ?? null
 
 /** The NATS server of this data folder knows the issuer that was made for it. */
 const withIssuer = (config: Config): Config =>

@@ -30,6 +30,7 @@ export const QUERY = {
   before: { type: 'string' },
   cancel_on_disconnect: { type: 'boolean' },
   check_db: { enum: ['0', '1', 'false', 'true'] },
+  self: { enum: ['0', '1', 'false', 'true'] },
   code: { type: 'string' },
   delete_threads: { type: 'boolean' },
   expires: { type: 'integer' },
@@ -68,7 +69,7 @@ const OF_USER = ['provider_id', 'user_id'] as const
 const OPERATIONS: { readonly [route: string]: Operation } = {
   'GET /': { summary: 'Health', answer: 'Ok' },
   'GET /ok': { summary: 'Health; with check_db=1 also of the store', answer: 'Ok', query: ['check_db'] },
-  'GET /ready': { summary: 'Readiness: broker, store and a graph worker', answer: 'Ok' },
+  'GET /ready': { summary: 'Readiness: broker, store and a graph worker; with self=1 of this edge alone', answer: 'Ok', query: ['self'] },
   'GET /info': { summary: 'Versions and flags', answer: 'Info' },
   'GET /metrics': { summary: 'Metrics of the edge and of all workers', answer: { types: ['text/plain', 'application/json'] }, query: ['format'] },
   'POST /mcp': { summary: 'One message of MCP (JSON-RPC 2.0): assistants as tools', body: 'Object', answer: 'Object', also: 202, error: 'Object' },

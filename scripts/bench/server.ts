@@ -156,7 +156,7 @@ export function spawnWeft(args: string[], folder: string, env: { [name: string]:
   const child = fork(join(build, 'dist/cli/weft.js'), args, {
     execArgv: [],
     stdio: ['ignore', log, log, 'ipc'],
-    env: { ...plainEnv(), ...env },
+    env: { ...plainEnv(), WEFT_EDGE_DRAIN_MS: '0', ...env },
   })
   return endsWithUs(child)
 }

@@ -94,7 +94,8 @@ async function startMachine(t: Test, programs: readonly Program[]): Promise<Mach
     async start(name, { flags = [], env = {} } = {}) {
       const { args } = programs.find(program => program.name === name)!
       const folder = args[0] === 'resources' ? store : join(data, `of-${name}`)
-      const proc = await launch([...args, '--data', folder, ...flags], { ...variables(name), ...env })
+      const own = { ...variables(name), WEFT_HEALTH_PORT: `${await freePort()}`, ...env }
+      const proc = await launch([...args, '--data', folder, ...flags], own)
       t.teardown(() => proc.stop())
       return proc
     },

@@ -208,7 +208,7 @@ export const spawnWeft = (args: string[], env: { [name: string]: string | undefi
   fork(weft, args, {
     execArgv: [],
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    env: { ...process.env, NODE_OPTIONS: '', WEFT_TEST: '1', ...env },
+    env: { ...process.env, NODE_OPTIONS: '', WEFT_TEST: '1', WEFT_EDGE_DRAIN_MS: '0', ...env },
   })
 
 /** All processes below `pid`. */

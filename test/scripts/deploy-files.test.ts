@@ -112,7 +112,22 @@ t.test('the manifests of Kubernetes', async t => {
     t.match(spec.template.metadata.labels, spec.selector!.matchLabels!, what)
     const { containers, volumes, terminationGracePeriodSeconds } = spec.template.spec
     const settings = all.find(({ metadata }) => metadata.name === 'weft-settings')!.data!
-    t.ok(terminationGracePeriodSeconds * 1_000 > Number(settings.WEFT_STOP_MS), `${what} may stop in order`)
+    const stop_ms = SETTINGS.edge_drain_ms.default + Number(settings.WEFT_STOP_MS)
+    t.ok(terminationGracePeriodSeconds * 1_000 > stop_ms, `${what} may stop in order`)
+    if (kind === 'Deployment' && containers[0].image === 'weft') {
+      const { readinessProbe, livenessProbe, args } = containers[0]
+      const own = args[0] === 'edge' ? ['/ready?self=1', '/ok'] : ['/ready', '/live']
+      t.same(
+        [readinessProbe, livenessProbe].map(({ httpGet }) => httpGet.path),
+        own,
+        `${what}: probes of this pod alone`,
+      )
+      t.match(
+        spec,
+        { minReadySeconds: 5, strategy: { rollingUpdate: { maxUnavailable: 0 } } },
+        `${what}: new before old`,
+      )
+    }
     for (const { image, args, volumeMounts } of containers) {
       for (const { name } of volumeMounts)
         t.ok(name === 'data' || volumes.some((volume: { name: string }) => volume.name === name), `${what}: ${name}`)
@@ -125,11 +140,12 @@ t.test('the manifests of Kubernetes', async t => {
 
 t.test('the units of systemd', async t => {
   const accounts = read('deploy/systemd/sysusers.conf')
+  const longest = SETTINGS.edge_drain_ms.default + SETTINGS.stop_ms.default
   for (const path of filesIn('deploy/systemd').filter(path => path.endsWith('.service'))) {
     const unit = read(path)
     const [, command = ''] = /^ExecStart=\/usr\/bin\/env weft (\w+) /m.exec(unit) ?? []
     t.ok(commands.includes(command), path)
-    t.ok(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1]) * 1_000 > SETTINGS.stop_ms.default, path)
+    t.ok(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1]) * 1_000 > longest, path)
     const [, user = ''] = /^User=(.*)$/m.exec(unit) ?? []
     t.match(accounts, new RegExp(`^u ${user} - `, 'm'), `${path}: ${user}`)
     const name = basename(path).replace(/@?\.service$/, '')

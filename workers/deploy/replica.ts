@@ -5,7 +5,6 @@
  * another replica of the revision goes on, as after a change of their number, it hands back at once. Any other signal ends
  * it at once, with a hand-back.
  */
-import { createServer } from 'node:http'
 import { hostname } from 'node:os'
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
@@ -33,13 +32,10 @@ export interface Replica extends Pick<Graphs, 'reports'> {
 const STALE_MS = 2_000
 
 export async function startReplica(config: Config, link: Link, life: Lifecycle): Promise<Replica> {
-  const { revision: revision_id, health_port } = config
-  let isReady = false
-  if (health_port !== 0) await answerProbes(health_port, () => isReady && link.connected(), life)
+  const { revision: revision_id } = config
   const worker = await startGraphs(config, link, life, {
     deployed: { revision: revision_id, env: definedIn(inheritedEnv()) },
   })
-  isReady = true
   const beat: ReplicaBeat = { revision_id, replica: config.replica || hostname(), graphs: worker.graphs }
   const body = Buffer.from(JSON.stringify(beat))
   const subject = beatOf(token('pool', config.pool))
@@ -76,25 +72,6 @@ function onOther(link: Link, { revision_id, replica }: ReplicaBeat, onBeat: () =
     subscription.unsubscribe()
     link.log.info({ other: parsed.data.replica }, 'another replica goes on; handing runs back')
     onBeat()
-  })
-}
-
-/** `/ok`: 200 when runs can be executed, else 503. `/live`: 200. */
-function answerProbes(port: number, isReady: () => boolean, life: Lifecycle): Promise<void> {
-  const server = createServer((request, response) => {
-    const status = request.url === '/live' ? 200 : request.url !== '/ok' ? 404 : isReady() ? 200 : 503
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ ok: status === 200 }))
-  })
-  life.push({
-    name: 'probes',
-    stop: () => {
-      server.closeAllConnections()
-      server.close()
-    },
-  })
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, resolve)
   })
 }
 
