@@ -171,16 +171,21 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     name: 'edge',
     quiet: server.quiet,
     async stop(ms) {
+      const began = performance.now()
+      const until = began + ms - STOP_RESERVE_MS
+      // A balancer without checks of its own has sent requests until the port closed: short answers end by themselves.
+      const isDrained = leaving.signal.aborted && !hurry.signal.aborted
+      const cutFrom = began + (isDrained ? Math.min(LAST_ANSWERS_MS, ms / 2) : 0)
+      const pause = () => new Promise(done => setTimeout(done, 20))
+      while (edge.open.size > 0 && performance.now() < cutFrom) await pause()
       stopping.abort()
-      const until = performance.now() + ms - STOP_RESERVE_MS
       // Streams are cut, not ended: a client that sees a network error resumes elsewhere. One may begin on a connection that
       // is open while other answers are awaited.
       const cut = () => {
         for (const exchange of [...edge.open]) if (exchange.streaming) exchange.destroy()
         for (const socket of [...edge.sockets]) socket.restart()
       }
-      for (cut(); edge.open.size > 0 && performance.now() < until; cut())
-        await new Promise(done => setTimeout(done, 20))
+      for (cut(); edge.open.size > 0 && performance.now() < until; cut()) await pause()
       server.close()
       close()
       await edge.tracer?.close()
@@ -200,6 +205,8 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
 }
 
 const STOP_RESERVE_MS = 500
+/** After a drain, for answers that have begun. */
+const LAST_ANSWERS_MS = 3_000
 
 const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   json: (exchange, route, body) => callThrough(edge, exchange, route, body),

@@ -103,6 +103,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'deploy/kill-matrix-engines': [38, 0.55],
   'faults/host-crashes': [65, 0.7],
   'faults/harness': [48, 0.9],
+  'faults/postgres-balancers': [60, 0.8],
   'api/system/custom-routes': [48, 0.85],
   'browser/guide': [45, 0.8],
   'scripts/guide-commands': [53, 0.7],
