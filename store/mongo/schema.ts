@@ -42,7 +42,7 @@ export async function ensureVersion(db: Db): Promise<void> {
   const found = (await meta.findOne({ _id: 'schema' }))?.version ?? VERSION
   if (found > VERSION)
     throw new Error(
-      `The database ${db.databaseName} has schema version ${found}, this Weft knows up to ${VERSION}: start a newer Weft`,
+      `The database ${db.databaseName} has schema version ${found}, this Weft knows up to ${VERSION}: start a newer Weft, or restore the backup from before its upgrade`,
     )
   for (let version = found; version < VERSION; version++) {
     await UPGRADES[version - 1]!(db)

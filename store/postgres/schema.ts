@@ -220,7 +220,7 @@ export async function migrate(client: ClientBase): Promise<void> {
     const found = Number(rows[0]?.version)
     if (found > VERSIONS.length)
       throw new Error(
-        `The database has schema version ${found}, this Weft knows up to ${VERSIONS.length}: start a newer Weft`,
+        `The database has schema version ${found}, this Weft knows up to ${VERSIONS.length}: start a newer Weft, or restore the backup from before its upgrade`,
       )
     for (let version = found; version < VERSIONS.length; version++) {
       await client.query(

@@ -254,7 +254,7 @@ export function migrate(db: Database): void {
   const [found] = db.prepare('PRAGMA user_version').raw().get([]) as [number]
   if (found > VERSIONS.length)
     throw new Error(
-      `The database has schema version ${found}, this Weft knows up to ${VERSIONS.length}: start a newer Weft`,
+      `The database has schema version ${found}, this Weft knows up to ${VERSIONS.length}: start a newer Weft, or restore the backup from before its upgrade`,
     )
   for (let version = found; version < VERSIONS.length; version++) {
     db.exec('BEGIN IMMEDIATE')
