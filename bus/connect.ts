@@ -21,9 +21,11 @@ import {
 } from 'nats'
 import type { Config } from '../schemas/config.js'
 import { isLoopback } from '../schemas/loopback.js'
+import type { Build } from '../schemas/protocol.js'
 import { inboxPrefix, type Sender } from '../schemas/subjects.js'
 import { type Figures, openFigures } from './figures.js'
 import type { Log } from './log.js'
+import { buildOf } from './versions.js'
 
 export type Role = 'edge' | 'resources' | 'graphs' | 'deployer'
 
@@ -39,6 +41,8 @@ export interface Link {
   /** Set for a graph worker. */
   sender: Sender | null
   log: Log
+  /** How this process names its version to others. */
+  build: Build
   /** The figures of this role. */
   figures: Figures
   /** Calls `onMessage` for each message. What it throws is logged and costs that message only. */
@@ -61,6 +65,8 @@ interface LinkOptions {
   /** The application and pool that a graph worker serves. It names them in its calls; its user may name no others. */
   sender?: Sender
   log: Log
+  /** In tests: the protocol that this process claims to have. */
+  protocol?: number
   /** Refuses a broker without users on another machine; else it is a warning. */
   requireUsers?: boolean
   /** Files for tls://. */
@@ -92,7 +98,7 @@ const REFUSED: readonly string[] = [ErrorCode.AuthenticationTimeout, ErrorCode.A
 
 /** Connects, or throws an Error with one sentence: wrong URL, unreachable, refused, no TLS, too old. */
 export async function openLink(options: LinkOptions): Promise<Link> {
-  const { url, role, sender, log, requireUsers = false, tls = NO_FILES } = options
+  const { url, role, sender, log, requireUsers = false, tls = NO_FILES, protocol } = options
   const { servers, user, pass, secure } = parseUrl(url)
   const files = tlsOptions(tls, secure)
   const exposed = servers.filter(server => !isLoopback(new URL(`nats://${server}`).hostname))
@@ -159,6 +165,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
     role,
     sender: sender ?? null,
     log,
+    build: buildOf(protocol),
     figures: openFigures(),
     subscribe(subject, onMessage, { queue } = {}) {
       const receiver = { onMessage }

@@ -5,6 +5,7 @@
 import { statfs } from 'node:fs/promises'
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { BOUNDS, type MetricName, type Sample } from '../schemas/metrics.js'
+import type { Build } from '../schemas/protocol.js'
 
 type Labels = { [label: string]: string }
 type Read = () => Sample[] | Promise<Sample[]>
@@ -95,7 +96,7 @@ export const freeBytes = async (folder: string): Promise<number> => (await diskS
 const DELAY_LOOK_MS = 50
 
 /** Figures of this process; the delay of the event loop is that since the last call. */
-export function openProcessFigures(): { samples(): Sample[]; close(): void } {
+export function openProcessFigures({ version, protocol }: Build): { samples(): Sample[]; close(): void } {
   const delay: IntervalHistogram = monitorEventLoopDelay({ resolution: DELAY_LOOK_MS })
   delay.enable()
   return {
@@ -112,6 +113,7 @@ export function openProcessFigures(): { samples(): Sample[]; close(): void } {
         ...residentBytes(),
         sample('weft_process_cpu_seconds_total', (user + system) / 1e6),
         sample('weft_up', 1),
+        sample('weft_build_info', 1, { version, protocol: `${protocol}` }),
       ]
     },
     close: () => delay.disable(),

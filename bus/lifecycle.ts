@@ -17,6 +17,8 @@ export interface Lifecycle {
   push(part: Part): void
   /** Quiets every part in the order of opening, then stops them in the opposite order. Safe to call twice. */
   stop(): Promise<void>
+  /** Whether `stop` was called: what ends now was asked to. */
+  isStopping(): boolean
 }
 
 export function lifecycle(log: Log, stop_ms: number): Lifecycle {
@@ -38,6 +40,7 @@ export function lifecycle(log: Log, stop_ms: number): Lifecycle {
       stopping = stopping.then(() => guard(log, part.name, stopPart(part, left)))
     },
     stop: () => (stopping ??= run()),
+    isStopping: () => stopping !== null,
   }
 }
 

@@ -34,7 +34,7 @@ type Reporter = Pick<MetricsReport, 'role' | 'worker'> & { hosts?: () => HostRep
 /** Answers edges that ask for the figures of this worker, until it is closed. */
 export function answerMetrics(link: Link, { role, worker, hosts }: Reporter): { close(): void } {
   const { figures, log } = link
-  const own = openProcessFigures()
+  const own = openProcessFigures(link.build)
   const onError = (err: unknown) => log.warn({ err }, 'a figure could not be read')
   const subscription = link.subscribe(ASKED, message => {
     void figures

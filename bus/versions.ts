@@ -1,6 +1,8 @@
 /** The versions of Weft and of its own copy of LangGraph, read from package.json. */
 import { readFileSync } from 'node:fs'
 
+import { type Build, PROTOCOL } from '../schemas/protocol.js'
+
 export interface Versions {
   weft: string
   langgraph: string
@@ -16,3 +18,6 @@ export function readManifest(): { version: string; dependencies: { [name: string
   // Two folders up from the compiled file.
   return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 }
+
+/** What this process says of itself to others. `protocol`: another one than its own, in tests; 0: its own. */
+export const buildOf = (protocol = 0): Build => ({ version: readManifest().version, protocol: protocol || PROTOCOL })

@@ -81,7 +81,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
   const leaving = new AbortController()
   const stopping = new AbortController()
   const hurry = new AbortController()
-  const figures = openMetrics(mux)
+  const figures = openMetrics(mux, link.build)
   const keys = openKeys(link, caller)
   const penalties = (plane: string) =>
     openPenalty({ onMany: who => link.log.warn({ ...who, plane }, 'many wrong keys') })
@@ -123,7 +123,10 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     bundles: new Map(),
     console: openConsole(),
     guide: openGuide(),
-    library: openLibrary(link, caller),
+    library: openLibrary(link, caller, error => {
+      link.log.fatal({ err: error }, 'the cluster does not accept this edge; exiting')
+      void life.stop().then(() => process.exit(2))
+    }),
     controlKey,
     keys,
     guard: openGuard({ config, check, deployed, handOver, pages }),

@@ -1,12 +1,14 @@
 /**
- * The LangGraph versions of the built-in application, for `/info`: asked at the start and after a reconnect, and taken
- * from announcements of graph workers in between. `/info` answers at once and needs no worker.
+ * The LangGraph versions of the built-in application, for `/info`: asked at the start, after a reconnect and when a resource
+ * worker has started, which learns the version of this edge from the question; and taken from announcements of graph workers in between. `/info` answers at once and needs no worker.
  */
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import { type Libraries, validateAnnounced } from '../schemas/announcements.js'
 import { validateAppInfo } from '../schemas/calls.js'
+import { WeftError } from '../schemas/errors.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
+import type { EdgeHello } from '../schemas/protocol.js'
 import { event, rpc } from '../schemas/subjects.js'
 
 const decoder = new TextDecoder()
@@ -18,8 +20,10 @@ export interface Library {
   close(): void
 }
 
-export function openLibrary(link: Link, caller: Caller): Library {
+/** `onRefused`: resource workers of a version too far away answer. */
+export function openLibrary(link: Link, caller: Caller, onRefused: (error: WeftError) => void): Library {
   const closing = new AbortController()
+  const hello = Buffer.from(JSON.stringify({ weft: link.build } satisfies EdgeHello))
   let versions: Libraries | null = null
 
   const announced = link.subscribe(event('graphs', 'announced'), ({ data }) => {
@@ -29,16 +33,18 @@ export function openLibrary(link: Link, caller: Caller): Library {
 
   async function ask(): Promise<void> {
     const options = { pause: PAUSE_MS, signal: closing.signal }
-    const { body } = await caller.askUntilAnswered(rpc('system', 'info'), { request_id: 'info' }, undefined, options)
+    const { body } = await caller.askUntilAnswered(rpc('system', 'info'), { request_id: 'info' }, hello, options)
     const parsed = validateAppInfo(JSON.parse(decoder.decode(body)))
     if (parsed.success) versions = parsed.data.libraries ?? versions
   }
   const refresh = () =>
     void ask().catch(error => {
-      if (!closing.signal.aborted) link.log.warn({ err: error }, 'the version of LangGraph could not be asked for')
+      if (error instanceof WeftError && error.code === 'incompatible') onRefused(error)
+      else if (!closing.signal.aborted) link.log.warn({ err: error }, 'the version of LangGraph could not be asked for')
     })
   refresh()
   const stopListening = link.onReconnect(refresh)
+  const started = link.subscribe(event('resources', 'started'), refresh)
 
   return {
     versions: () => versions,
@@ -46,6 +52,7 @@ export function openLibrary(link: Link, caller: Caller): Library {
       closing.abort()
       stopListening()
       announced.unsubscribe()
+      started.unsubscribe()
     },
   }
 }

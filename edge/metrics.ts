@@ -16,6 +16,7 @@ import {
   type Sample,
   validateClusterMetrics,
 } from '../schemas/metrics.js'
+import type { Build } from '../schemas/protocol.js'
 import { rpc } from '../schemas/subjects.js'
 import type { Edge } from './context.js'
 import type { Exchange } from './http/exchange.js'
@@ -30,9 +31,9 @@ export interface Metrics {
   close(): void
 }
 
-export function openMetrics(mux: Mux): Metrics {
+export function openMetrics(mux: Mux, build: Build): Metrics {
   const reports = openReports(mux)
-  const figures = openProcessFigures()
+  const figures = openProcessFigures(build)
   let cached: { found: Promise<CollectedMetrics>; until: number } | null = null
 
   async function collect(edge: Edge): Promise<CollectedMetrics> {

@@ -4,12 +4,15 @@ import type { AppHostSettings, EncryptionHandlers } from './app-host.js'
 import type { HttpConfig } from './application.js'
 import type { ItemIndexConfig, ItemTtlDefaults } from './items/items.js'
 import type { JsonObject } from './json.js'
+import type { Build } from './protocol.js'
 import type { TtlDefaults } from './threads.js'
 import type { WebhookSettings } from './webhooks.js'
 
 /** The announcement of a graph worker at start; it may be repeated. */
 export interface Registration {
   app: string
+  /** Absent: an older Weft. */
+  weft?: Build
   /** The revision that runs there: then its graphs are served from its cutover on. Absent: they are served at once. */
   revision?: string
   pool: string

@@ -226,6 +226,17 @@ export interface AppInfo {
   http?: HttpConfig | null
 }
 
+/** Body of POST /internal/truncate (docs/api.md#system): each that is true is emptied. */
+export interface Truncate {
+  runs?: boolean | null
+  threads?: boolean | null
+  /** But the system's own. */
+  assistants?: boolean | null
+  checkpoint?: boolean | null
+  store?: boolean | null
+}
+
+export const validateTruncate = typia.createValidate<Truncate>()
 export const validateAppInfo = typia.createValidate<AppInfo>()
 export const validatePoolHead = typia.createValidate<PoolHead>()
 export const validateClaim = typia.createValidate<Claim>()

@@ -450,6 +450,7 @@ export const SETTINGS = {
   ),
   otlp_headers: companion('OTEL_EXPORTER_OTLP_HEADERS', '', 'Headers for the collector.'),
   trace_ratio: companion('OTEL_TRACES_SAMPLER_ARG', 1, 'Part of the traces that are recorded.'),
+  protocol: internal('WEFT_PROTOCOL', 0, 'For tests only: the protocol that this process claims to have; 0: its own.'),
   test: internal(
     'WEFT_TEST',
     false,

@@ -10,6 +10,7 @@
 import typia, { type tags } from 'typia'
 import type { Deployment, ResourceSpec, Revision, RevisionStatus, SecretReference, Source } from './deployments.js'
 import type { JsonObject } from './json.js'
+import type { Build } from './protocol.js'
 
 /** The pool of a revision's graph workers. Each revision has its own pool, so a cutover is a change of pool. */
 export const poolOf = (revision_id: string): string => `rev_${revision_id}`
@@ -31,6 +32,8 @@ export interface DeployWakeUp {
 /** Body of rpc.deployments.claim; answered at once by Claimed. */
 export interface DeployClaim {
   worker: string
+  /** Absent: an older Weft. */
+  weft?: Build
   wait?: false
   /** Also tasks held by workers with this name prefix: their process has ended, and this one replaces it. */
   takes_over?: string & tags.MinLength<1>

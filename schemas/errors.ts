@@ -19,6 +19,8 @@ export const ERRORS = {
   unavailable: { status: 503, sentence: 'The service is not available at the moment' },
   /** A later attempt holds the run: never leaves the cluster. */
   fenced: { status: 409, sentence: 'A later attempt holds this run' },
+  /** Two processes of the cluster are of versions too far apart (schemas/protocol.ts): never leaves the cluster. */
+  incompatible: { status: 409, sentence: 'These versions of Weft do not work together' },
 } as const
 
 export type ErrorCode = keyof typeof ERRORS

@@ -88,6 +88,7 @@ export const METRICS = {
   weft_event_loop_delay_seconds: { type: 'gauge', help: 'Delay of the event loop since the last report, by quantile.' },
   weft_process_resident_bytes: { type: 'gauge', help: 'Memory of the process.' },
   weft_process_cpu_seconds_total: { type: 'counter', help: 'CPU time of the process.' },
+  weft_build_info: { type: 'gauge', help: '1, with the version of Weft and the protocol of each process.' },
   weft_up: { type: 'gauge', help: '1 for each process that has reported.' },
 } as const satisfies { [name: string]: Metric }
 export type MetricName = keyof typeof METRICS

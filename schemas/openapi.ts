@@ -13,6 +13,7 @@ import type {
   VersionSearch,
 } from './assistants.js'
 import type { KeyCreate, KeyCreated, KeyPage, KeyRevoked } from './auth/keys.js'
+import type { Truncate } from './calls.js'
 import type { Cron, CronCount, CronCreate, CronFiring, CronPatch, CronSearch, ThreadCronCreate } from './crons.js'
 import type { Deployment, DeploymentCreate, DeploymentPatch, LogQuery, Revision } from './deployments.js'
 import type { Item, ItemPut, ItemRef, ItemSearch, NamespaceSearch } from './items/items.js'
@@ -47,7 +48,6 @@ import type {
   ThreadState,
 } from './threads.js'
 import type { RunSpans } from './trace.js'
-import type { Truncate } from './truncate.js'
 import type { WebhookDeliveries } from './webhooks.js'
 
 /** Every body of a request or an answer that a route names. */

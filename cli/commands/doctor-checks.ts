@@ -7,6 +7,7 @@ import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { type Config, isEmbedded, SETTINGS } from '../../schemas/config.js'
 import { usesPython } from '../../schemas/description.js'
+import type { Sample } from '../../schemas/metrics.js'
 import { canServe, HTTP_NODE } from '../http-runtime.js'
 import { isFree } from '../ports.js'
 import { describeApplication } from './application.js'
@@ -182,10 +183,22 @@ async function port({ host, port }: Config): Promise<Finding> {
   if (port === 0 || (await isFree(host, port))) return ok(port === 0 ? 'any' : `${port} of ${host} is free`)
   const url = `http://${addressOf(host)}:${port}`
   const info = await jsonAt(`${url}/info`)
-  if (typeof info?.version === 'string') return ok(`a server answers at ${port} of ${host} (${info.version})`)
+  if (typeof info?.version === 'string')
+    return versionsAt(url, `a server answers at ${port} of ${host} (${info.version})`)
   // An application may have a prefix, or no /info.
   if ((await jsonAt(`${url}/ok`))?.ok === true) return ok(`a server answers at ${port} of ${host}`)
   return wrong(`${port} of ${host} is taken`, 'Stop what uses it, or choose another --port.')
+}
+
+/** The versions of all processes of the cluster, as an edge collects them. */
+async function versionsAt(url: string, found: string): Promise<Finding> {
+  const samples = ((await jsonAt(`${url}/metrics?format=json`))?.samples ?? []) as Sample[]
+  const builds = samples.flatMap(({ name, labels }) => (name === 'weft_build_info' && labels ? [labels] : []))
+  const roles = new Map<string, Set<string>>()
+  for (const { role = '', version = '' } of builds) roles.set(role, (roles.get(role) ?? new Set()).add(version))
+  if (new Set(builds.map(({ version }) => version)).size <= 1) return ok(found)
+  const text = [...roles].map(([role, versions]) => `${role} ${[...versions].sort().join(' and ')}`).join(', ')
+  return note(`${found}; its cluster has ${text}`, 'Finish the upgrade: versions work together for one step only.')
 }
 
 /** Where a server that listens on this address is reached from here. */
@@ -194,12 +207,18 @@ function addressOf(host: string): string {
   return reached.includes(':') ? `[${reached}]` : reached
 }
 
+interface Answer {
+  version?: unknown
+  ok?: unknown
+  samples?: unknown
+}
+
 /** The answer as an object; null when none comes within 3 s. */
-function jsonAt(url: string): Promise<{ version?: unknown; ok?: unknown } | null> {
+function jsonAt(url: string): Promise<Answer | null> {
   return new Promise(done => {
     const request = get(url, { agent: false, timeout: 3_000 }, async answer => {
       const text = Buffer.concat(await answer.toArray()).toString()
-      done(text.startsWith('{') ? (JSON.parse(text) as { version?: unknown; ok?: unknown }) : null)
+      done(text.startsWith('{') ? (JSON.parse(text) as Answer) : null)
     })
     request.once('timeout', () => request.destroy())
     request.once('error', () => done(null))

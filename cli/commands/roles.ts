@@ -122,13 +122,14 @@ export async function runRoles(
       role,
       ...(sender === undefined ? {} : { sender }),
       log: own,
+      protocol: config.protocol,
       requireUsers: config.require_keys,
       tls,
     })
     links.push(link)
     life.push({ name: 'broker connection', stop: () => link.close() })
     void link.nc.closed().then(error => {
-      if (stopping) return
+      if (stopping || life.isStopping()) return
       own.error({ err: error }, 'broker connection closed for good; exiting to be restarted')
       process.exit(1)
     })

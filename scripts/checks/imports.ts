@@ -41,7 +41,7 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
 /** The floors of a folder, ground first: a file or subfolder imports from lower floors only. Each must have a floor. */
 const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
   'workers/resources/': [
-    ['clock.ts', 'serialize.ts'],
+    ['clock.ts', 'serialize.ts', 'skew.ts'],
     ['apps.ts', 'descriptions.ts', 'disk.ts', 'query.ts'],
     ['access.ts'],
     ['rows/'],

@@ -30,7 +30,7 @@ t.test('a histogram is written cumulatively', async t => {
 })
 
 t.test('the delay of the event loop is that of a blocked one only', async t => {
-  const figures = openProcessFigures()
+  const figures = openProcessFigures({ version: '1', protocol: 1 })
   t.teardown(figures.close)
   const longest = (): number =>
     figures.samples().find(({ name, labels }) => name === 'weft_event_loop_delay_seconds' && labels?.quantile === '1')!

@@ -11,6 +11,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -159,4 +160,27 @@ t.test('weft doctor names what is wrong and what to do', async t => {
     stderr: /^weft: not in order: application, .*store, port\n$/,
   })
   t.notMatch(bad.stdout, /\u001b/, 'no colours outside of a terminal')
+})
+
+t.test('weft doctor says when processes of several versions run', async t => {
+  let versions = ['0.2.0', '0.2.0']
+  const answers: { [path: string]: () => object } = {
+    '/info': () => ({ version: '0.2.0' }),
+    '/metrics?format=json': () => ({
+      samples: versions.map((version, n) => ({
+        name: 'weft_build_info',
+        value: 1,
+        labels: { role: ['edge', 'graphs'][n], version },
+      })),
+    }),
+  }
+  const server = createHttpServer(({ url = '' }, response) => response.end(JSON.stringify(answers[url]?.() ?? {})))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => server.close())
+  const { port } = server.address() as { port: number }
+  const look = async () => (await weft('doctor', '--port', `${port}`, '--json')).json() as object[]
+  const ofPort = (found: object[]) => found.find(one => 'check' in one && one.check === 'port')
+  t.match(ofPort(await look()), { state: 'ok', found: /a server answers at .* \(0\.2\.0\)$/ })
+  versions = ['0.2.0', '0.1.0']
+  t.match(ofPort(await look()), { state: 'note', found: /its cluster has edge 0\.2\.0, graphs 0\.1\.0$/ })
 })

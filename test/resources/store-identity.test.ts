@@ -17,7 +17,7 @@ async function cluster(t: Test) {
   const nats = await startNats()
   const folder = t.testdir()
   t.teardown(() => nats.stop())
-  const connect = () => openLink({ url: nats.url('resources'), role: 'resources', log })
+  const connect = (protocol = 0) => openLink({ url: nats.url('resources'), role: 'resources', log, protocol })
   /** A resource worker on the folder of this name; resolves to its stop. */
   async function start(name: string) {
     const config = readConfig({}, { data: join(folder, name), max_file_store: 1024 ** 3 })
@@ -45,6 +45,31 @@ t.test('a cluster serves one store', async t => {
   const stopOther = await start('b')
   await t.rejects(start('a'), { name: 'StoreRefused' }, 'another store is served once no worker runs')
   await stopOther()
+})
+
+t.test('resource workers whose protocols are further apart do not serve together', async t => {
+  const { folder, connect } = await cluster(t)
+  const data = join(folder, 'a')
+  const store = await openSqlite({ folder: data })
+  t.teardown(() => store.close())
+  const claim = async (protocol: number) => {
+    const link = await connect(protocol)
+    const mux = openMux(link)
+    const life = lifecycle(log, 1_000)
+    t.teardown(async () => {
+      await life.stop()
+      mux.close()
+      await link.close()
+    })
+    const onConflict = () => t.fail('those before it go on')
+    await claimCluster({ config: readConfig({}, { data }), store, link, mux, life, onConflict })
+  }
+  await claim(1)
+  await t.rejects(claim(3), {
+    name: 'StoreRefused',
+    message: /^this resource worker .*protocol 3.* do not work together/,
+  })
+  await claim(2)
 })
 
 t.test('of two that start at the same time the later one stops', async t => {

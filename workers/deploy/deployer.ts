@@ -37,6 +37,8 @@ interface DeployerOptions {
   logOf(ids: { deployment_id: string; revision_id: string }): RevisionLog
   log: Log
   figures: Figures
+  /** Resource workers of a version too far away answer. */
+  onRefused?: (error: WeftError) => void
   /** Null when the driver does not scale. */
   scaler?: Pick<Scaler, 'update' | 'stop'> | null
   /** Of a task: LEASE_MS. */
@@ -59,7 +61,7 @@ const LOST = 'lost'
 const LEAVING = 'leaving'
 
 export function openDeployer(options: DeployerOptions): Deployer {
-  const { client, driver, logOf, log, figures, scaler = null, lease_ms = LEASE_MS } = options
+  const { client, driver, logOf, log, figures, onRefused = () => {}, scaler = null, lease_ms = LEASE_MS } = options
   const active = new Set<ActiveTask>()
   const limitBuilds = openLimit(MAX_BUILDS)
   let open = true
@@ -88,7 +90,10 @@ export function openDeployer(options: DeployerOptions): Deployer {
     }
     checking = true
     void checkOnce()
-      .catch(error => log.warn({ err: error }, 'deploy tasks could not be checked; trying again later'))
+      .catch(error => {
+        if (error instanceof WeftError && error.code === 'incompatible') onRefused(error)
+        else log.warn({ err: error }, 'deploy tasks could not be checked; trying again later')
+      })
       .finally(() => {
         checking = false
         if (!again || !open) return

@@ -44,7 +44,7 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
   const node = chooseHostNode(config, user, log)
   if (user === null && process.getuid?.() === 0)
     log.warn('builds and graphs of deployments run as root; WEFT_HOST_USER names another user')
-  const client = openTaskClient(caller, `${hostname()}:${folder}`)
+  const client = openTaskClient(caller, `${hostname()}:${folder}`, link.build)
   const logs = new Map<string, RevisionLog>()
   const logOf = (ids: { deployment_id: string; revision_id: string }) => {
     const { deployment_id, revision_id } = ids
@@ -97,7 +97,18 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
           },
           log,
         })
-  const deployer = openDeployer({ client, driver, logOf, log, figures: link.figures, scaler })
+  const deployer = openDeployer({
+    client,
+    driver,
+    logOf,
+    log,
+    figures: link.figures,
+    scaler,
+    onRefused(error) {
+      log.fatal({ err: error }, 'the cluster does not accept this deploy worker; exiting')
+      void life.stop().then(() => process.exit(2))
+    },
+  })
   const subscriptions = [
     link.subscribe(DEPLOY_TASKS, message => deployer.wake(readWakeUp(message.data))),
     link.subscribe(event('deployments', 'changed'), () => deployer.check()),

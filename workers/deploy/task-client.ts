@@ -13,6 +13,7 @@ import type {
   SourceOf,
 } from '../../schemas/deploy-calls.js'
 import type { Source } from '../../schemas/deployments.js'
+import type { Build } from '../../schemas/protocol.js'
 import { rpc } from '../../schemas/subjects.js'
 
 export interface TaskClient {
@@ -36,7 +37,7 @@ const RETRY_MS = 60_000
 const PAUSE_MS = 500
 
 /** `folder` identifies this worker: it has one worker at a time, which takes over the tasks of earlier ones. */
-export function openTaskClient(caller: Caller, folder: string): TaskClient {
+export function openTaskClient(caller: Caller, folder: string, build: Build): TaskClient {
   const worker = `${folder}#${randomUUID()}`
 
   async function askBytes(
@@ -65,7 +66,7 @@ export function openTaskClient(caller: Caller, folder: string): TaskClient {
 
   const leaseOf = ({ deployment_id, revision_id, epoch }: DeployTask) => ({ deployment_id, revision_id, epoch })
   return {
-    claim: sources => ask('deployments', 'claim', { worker, sources, takes_over: `${folder}#` }),
+    claim: sources => ask('deployments', 'claim', { worker, sources, takes_over: `${folder}#`, weft: build }),
     renew: task => ask('deployments', 'renew', leaseOf(task)),
     advance: (task, change) => ask('deployments', 'advance', { ...leaseOf(task), ...change }, { repeat: true }),
     log: batch => ask('deployments', 'log', batch),

@@ -151,6 +151,7 @@ export async function startGraphs(
   const revision = deployed === undefined ? {} : { revision: deployed.revision }
   const registration: Registration = {
     app: config.app_id,
+    weft: link.build,
     ...revision,
     pool,
     graphs,
@@ -226,9 +227,13 @@ export async function startGraphs(
     graphs.map(graph => graph.graph_id),
     served.member,
   )
-  const register = () => announce(caller, link, registration)
-  await register()
+  await announce(caller, link, registration)
   supervisor.start()
+  const register = () =>
+    announce(caller, link, registration).catch(err => {
+      link.log.fatal({ err }, 'the cluster does not accept this graph worker any more; exiting')
+      void life.stop().then(() => process.exit(2))
+    })
   const started = link.subscribe(event('resources', 'started'), () => void register())
   life.push({ name: 'announcements to new resource workers', quiet: () => started.unsubscribe() })
   life.push({ name: 'announcements after a reconnect', quiet: link.onReconnect(() => void register()) })
@@ -290,17 +295,18 @@ export function applicationFile(path: string, env: { [name: string]: string | un
   return full
 }
 
-/** Announces the graphs to the resource workers, until one has answered. */
+/** Announces the graphs to the resource workers, until one has answered. Throws an Error when they are of another protocol. */
 async function announce(caller: Caller, link: Link, registration: Registration): Promise<void> {
   const subject = poolCall(registration, 'assistants', 'register')
   const body = Buffer.from(JSON.stringify(registration))
-  await caller.callUntilAnswered(subject, { request_id: 'register' }, body, {
+  const { head } = await caller.callUntilAnswered(subject, { request_id: 'register' }, body, {
     timeout: 5_000,
     patience: 5_000,
-    retryIf: ({ head }) => head.status >= 400,
+    retryIf: ({ head }) => head.status >= 400 && head.code !== 'incompatible',
     onRetry(last) {
       const cause = last instanceof Error ? { err: last } : { code: last.head.code, detail: last.head.detail }
       link.log.warn(cause, 'the graphs could not be announced yet')
     },
   })
+  if (head.code === 'incompatible') throw new Error(head.detail)
 }

@@ -73,7 +73,7 @@ export async function startResources(
   life.push({ name: 'store', stop: () => store.close() })
   const mux = openMux(link)
   const onConflict = (error: Error) => {
-    link.log.fatal({ err: error }, 'another store is served; exiting')
+    link.log.fatal({ err: error }, 'another store or version is served; exiting')
     void life.stop().then(() => process.exit(2))
   }
   await claimCluster({ config, store, link, mux, life, onConflict })

@@ -11,6 +11,7 @@ import type { Lifecycle } from '../../bus/lifecycle.js'
 import type { Mux } from '../../bus/mux.js'
 import type { Config } from '../../schemas/config.js'
 import { isObject } from '../../schemas/json.js'
+import { type Build, isBuild, skewOf } from '../../schemas/protocol.js'
 import { event } from '../../schemas/subjects.js'
 import type { Store } from '../../store/port.js'
 import { clock } from './clock.js'
@@ -21,6 +22,7 @@ interface Identity {
   /** The store as an operator names it, without credentials. */
   place: string
   started: number
+  weft?: Build
 }
 
 export interface ServedStore {
@@ -39,7 +41,7 @@ const ANSWER_MS = 2_000
 /** Throws an Error with one sentence that names both stores when the cluster serves another one. */
 export async function claimCluster({ config, store, link, mux, life, onConflict }: ServedStore): Promise<void> {
   const { value: id } = await onceInStore(store, 'store_id', () => v7())
-  const mine: Identity = { id, place: placeOf(config), started: clock.now() }
+  const mine: Identity = { id, place: placeOf(config), started: clock.now(), weft: link.build }
   const body = Buffer.from(JSON.stringify(mine))
 
   /** The conflict with the first running worker that answers, or null. */
@@ -49,7 +51,7 @@ export async function claimCluster({ config, store, link, mux, life, onConflict 
       if (headers?.code === 503) return true
       const other = readIdentity(data)
       if (other === null) return false
-      if (other.id !== id) conflict = refusal(mine, other)
+      conflict = conflictOf(mine, other)
       return true
     }
     await mux.many(SUBJECT, body, onAnswer, ANSWER_MS).catch(() => {})
@@ -60,8 +62,10 @@ export async function claimCluster({ config, store, link, mux, life, onConflict 
   if (conflict !== null) throw conflict
   const subscription = link.subscribe(SUBJECT, message => {
     const other = readIdentity(message.data)
-    if (other === null || message.respond(body) || other.id === id) return
-    if (isEarlier(other, mine)) onConflict(refusal(mine, other))
+    if (other === null || message.respond(body)) return
+    const conflict = conflictOf(mine, other)
+    if (conflict === null) return
+    if (isEarlier(other, mine)) onConflict(conflict)
     else announce()
   })
   life.push({ name: 'store identity', stop: () => subscription.unsubscribe() })
@@ -73,6 +77,15 @@ export async function claimCluster({ config, store, link, mux, life, onConflict 
 
 const isEarlier = (one: Identity, other: Identity) =>
   one.started < other.started || (one.started === other.started && one.id < other.id)
+
+function conflictOf(mine: Identity, other: Identity): Error | null {
+  const skew = skewOf(
+    { what: 'this resource worker', weft: mine.weft },
+    { what: 'a resource worker', weft: other.weft },
+  )
+  if (skew !== null) return Object.assign(new Error(skew), { name: 'StoreRefused' })
+  return other.id === mine.id ? null : refusal(mine, other)
+}
 
 const refusal = (mine: Identity, other: Identity) =>
   Object.assign(
@@ -92,9 +105,9 @@ function readIdentity(data: Uint8Array): Identity | null {
   try {
     const found: unknown = JSON.parse(Buffer.from(data).toString())
     if (!isObject(found)) return null
-    const { id, place, started } = found
+    const { id, place, started, weft } = found
     return typeof id === 'string' && typeof place === 'string' && typeof started === 'number'
-      ? { id, place, started }
+      ? { id, place, started, ...(isBuild(weft) ? { weft } : {}) }
       : null
   } catch {
     return null

@@ -1,12 +1,15 @@
 /** Health checks (docs/spec/http.md#system). */
+import type { Link } from '../../bus/connect.js'
+import { decodeJson } from '../../bus/decode.js'
 import { bytesHandler, jsonHandler } from '../../bus/serve.js'
-import type { AppInfo } from '../../schemas/calls.js'
+import { type AppInfo, type Truncate, validateTruncate } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
-import { type Truncate, validateTruncate } from '../../schemas/truncate.js'
+import { validateEdgeHello } from '../../schemas/protocol.js'
 import { appOf } from './apps.js'
 import type { Deps } from './context.js'
 import { clusterMetrics } from './metrics.js'
+import { acceptBuild } from './skew.js'
 import { truncate } from './truncate.js'
 
 export const system = (deps: Deps) => ({
@@ -18,13 +21,20 @@ export const system = (deps: Deps) => ({
   ...checks(deps),
 })
 
-const checks = ({ store, apps, http, appHosts, alarms, streams }: Deps) => ({
+/** An edge says at its start of which version it is; with the question for a deployment it says nothing. */
+function acceptEdge(link: Link, bytes: Uint8Array): void {
+  const parsed = validateEdgeHello(decodeJson(bytes))
+  acceptBuild(link, 'an edge', parsed.success ? parsed.data.weft : undefined)
+}
+
+const checks = ({ store, apps, http, appHosts, alarms, streams, link }: Deps) => ({
   check: bytesHandler(async () => {
     await store.ping()
     return { body: '{"ok":true}' }
   }),
   /** What executes the graphs of the application. */
-  info: bytesHandler(async (_, { head }) => {
+  info: bytesHandler(async (bytes, { head }) => {
+    if (bytes.length > 0) acceptEdge(link, bytes)
     const app = appOf(head)
     const served = app === BUILT_IN_APP ? null : await apps.deploymentOf(app)
     // The default pool of an application that is no deployment has its name.

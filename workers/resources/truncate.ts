@@ -1,6 +1,7 @@
 /** POST /internal/truncate: empties the store between tests. Served only with WEFT_TEST=1. */
+
+import type { Truncate } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
-import type { Truncate } from '../../schemas/truncate.js'
 import type { Step, Truncated } from '../../store/steps.js'
 import type { Deps } from './context.js'
 import { systemAssistantId } from './rows/assistant.js'

@@ -70,6 +70,7 @@ export default function Workers() {
                   <tr>
                     <th>Role</th>
                     <th>Worker</th>
+                    <th>Version</th>
                     <th>Running</th>
                     <th>Memory</th>
                     <th>CPU time</th>
@@ -77,12 +78,13 @@ export default function Workers() {
                   </tr>
                 </thead>
                 <tbody>
-                  {workers.map(({ role, worker, running, memory, cpu, delay }) => (
+                  {workers.map(({ role, worker, version, running, memory, cpu, delay }) => (
                     <tr key={`${role} ${worker}`}>
                       <td>{role}</td>
                       <td>
                         <span className="mono">{worker}</span>
                       </td>
+                      <td>{version || '–'}</td>
                       <td>{running ?? '–'}</td>
                       <td>{bytesText(memory)}</td>
                       <td>{durationText(cpu * 1_000)}</td>

@@ -12,6 +12,7 @@ import { isPool } from '../apps.js'
 import type { Deps } from '../context.js'
 import { LOAD_ERROR } from '../rows/assistant.js'
 import { newRecord } from '../rows/record.js'
+import { acceptBuild } from '../skew.js'
 import { ensureSystemAssistants } from './system.js'
 
 export async function register(registration: Registration, sender: Sender, deps: Deps) {
@@ -34,6 +35,7 @@ export async function register(registration: Registration, sender: Sender, deps:
   const { store, link, ttls, itemTtls, itemIndexes } = deps
   if (app !== sender.app || pool !== sender.pool)
     throw fail('forbidden', `A graph worker of ${sender.app} in pool ${sender.pool} announces no other`)
+  acceptBuild(link, `the graph worker of pool ${pool}`, registration.weft)
   await checkRevision(deps, registration)
   // First: nothing of the application is stored before.
   if (encryption) await deps.encryption.turnOn()

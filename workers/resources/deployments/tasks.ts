@@ -28,6 +28,7 @@ import { ensureSystemAssistants } from '../assistants/system.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { each } from '../rows/record.js'
+import { acceptBuild } from '../skew.js'
 import type { Redactors } from './redact.js'
 import { removeApplication } from './remove-app.js'
 import {
@@ -58,7 +59,10 @@ export const forDeployers = <T>(
   })
 
 export const deployTasks = (deps: Deps, redactors: Redactors) => ({
-  claim: forDeployers<DeployClaim>(validateDeployClaim, async ask => json<Claimed>({ task: await claim(deps, ask) })),
+  claim: forDeployers<DeployClaim>(validateDeployClaim, async ask => {
+    acceptBuild(deps.link, 'a deploy worker', ask.weft)
+    return json<Claimed>({ task: await claim(deps, ask) })
+  }),
   renew: forDeployers<DeployRenew>(validateDeployRenew, async ask => json<Renewed>(await renew(deps, ask))),
   advance: forDeployers<DeployAdvance>(validateDeployAdvance, async ask => {
     await advance(deps, redactors, ask)

@@ -37,6 +37,8 @@ export interface Pool {
 export interface Worker {
   role: string
   worker: string
+  /** Of Weft; '' when it does not say. */
+  version: string
   /** Runs; null for roles that execute none. */
   running: number | null
   /** Bytes. */
@@ -85,6 +87,10 @@ export function figuresOf({ samples, hosts }: Metrics): Figures {
         return {
           role,
           worker: worker ?? 'this one',
+          version:
+            samples.find(
+              one => one.name === 'weft_build_info' && one.labels?.role === role && one.labels?.worker === worker,
+            )?.labels?.version ?? '',
           running: running.length === 0 ? null : running.reduce((all, one) => all + one, 0),
           memory: sum('weft_process_resident_bytes', { role, worker }),
           cpu: sum('weft_process_cpu_seconds_total', { role, worker }),
