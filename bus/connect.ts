@@ -8,7 +8,9 @@
  */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import {
   type ConnectionOptions,
   connect,
@@ -111,7 +113,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
       servers,
       ...(user === undefined ? {} : { user, pass }),
       // With this option the client refuses a server without TLS; it never falls back to an unencrypted connection.
-      ...(secure ? { tls: files } : {}),
+      ...(secure ? { tls: { ...files, ...identityOf(servers) } } : {}),
       name: `weft-${role}`,
       inboxPrefix: prefix,
       pingInterval: 10_000,
@@ -284,6 +286,24 @@ function tlsOptions({ ca, cert, key }: TlsFiles, secure: boolean): TlsOptions {
   }
   if ((cert === '') !== (key === '')) throw new Error('WEFT_NATS_CERT and WEFT_NATS_KEY must be set together')
   return options
+}
+
+/**
+ * For servers that are named by addresses: the client names none to the check of a certificate, which then expects
+ * "localhost". The certificate must be valid for one of the addresses instead.
+ */
+function identityOf(servers: readonly string[]): object {
+  const names = servers.map(server => new URL(`nats://${server}`).hostname.replace(/^\[|\]$/g, ''))
+  const addresses = names.filter(name => isIP(name) !== 0)
+  if (addresses.length === 0) return {}
+  return {
+    checkServerIdentity(name: string, certificate: PeerCertificate) {
+      const faults = [...(names.includes(name) ? [name] : []), ...addresses].map(one =>
+        checkServerIdentity(one, certificate),
+      )
+      return faults.includes(undefined) ? undefined : faults[0]
+    },
+  }
 }
 
 const SCHEMES = ['nats:', 'tls:']

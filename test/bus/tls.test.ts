@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -30,13 +30,13 @@ async function plainServer(t: Test) {
 }
 
 /** A NATS server that requires TLS and a client certificate of its authority. */
-async function tlsServer(t: Test) {
-  const folder = t.testdir()
+async function tlsServer(t: Test, names = 'IP:127.0.0.1,DNS:localhost') {
+  const folder = mkdtempSync(join(t.testdir(), 'server-'))
   const file = (name: string) => join(folder, name)
   const openssl = (...words: string[]) => execFileSync('openssl', words, { cwd: folder, stdio: 'ignore' })
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
   openssl('req', '-x509', ...key, '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '2', '-subj', '/CN=test authority')
-  writeFileSync(file('names'), 'subjectAltName=IP:127.0.0.1,DNS:localhost\n')
+  writeFileSync(file('names'), `subjectAltName=${names}\n`)
   for (const name of ['server', 'client']) {
     openssl('req', ...key, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=${name}`)
     const signed = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', 'names']
@@ -80,6 +80,21 @@ t.test('tls:// verifies the server, and shows a client certificate', async t => 
   t.ok(link.nc.info?.tls_required)
   await link.nc.flush()
   await link.close()
+})
+
+t.test('a certificate is valid for the address or the name in NATS_URL', async t => {
+  const byAddress = await tlsServer(t, 'IP:127.0.0.1')
+  const link = await open(`tls://graphs:secret@127.0.0.1:${byAddress.port}`, byAddress)
+  await link.close()
+  await t.rejects(open(`tls://graphs:secret@localhost:${byAddress.port}`, byAddress), { message: /altnames/ })
+  const byName = await tlsServer(t, 'DNS:localhost')
+  await t.rejects(open(`tls://graphs:secret@127.0.0.1:${byName.port}`, byName), {
+    message: /IP: 127\.0\.0\.1 is not in the cert's list/,
+  })
+  const named = await open(`tls://graphs:secret@localhost:${byName.port}`, byName)
+  await named.close()
+  const other = await tlsServer(t, 'IP:127.0.0.2')
+  await t.rejects(open(`tls://graphs:secret@127.0.0.1:${other.port}`, other), { message: /is not in the cert's list/ })
 })
 
 t.test('a URL or file that cannot be used is one sentence, without the password', async t => {
