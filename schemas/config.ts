@@ -289,7 +289,7 @@ export const SETTINGS = {
   control_key: setting(
     'WEFT_CONTROL_KEY',
     '',
-    'Key of the control plane (/v2), at least 16 characters; when empty, generated at the first start and stored in the data folder.',
+    'Key of the control plane (/v2), at least 16 characters; several, comma-separated, for rotation: all are accepted. When empty, generated at the first start and stored in the data folder.',
   ),
   encryption_key: setting(
     'WEFT_ENCRYPTION_KEY',
@@ -473,6 +473,13 @@ export type Config = { readonly [K in keyof typeof SETTINGS]: Value<(typeof SETT
 export const isEmbedded = ({ database_uri, mongodb_url }: Pick<Config, 'database_uri' | 'mongodb_url'>): boolean =>
   database_uri === '' && mongodb_url === ''
 
+/** The keys of the control plane that are set; none: one is generated. */
+export const controlKeysOf = ({ control_key }: Pick<Config, 'control_key'>): string[] =>
+  control_key
+    .split(',')
+    .map(key => key.trim())
+    .filter(key => key !== '')
+
 /** The application and pool of a graph worker. An application with a name of its own has its own pool by default. */
 export const servedBy = ({ app_id, pool }: Pick<Config, 'app_id' | 'pool'>): Sender => ({
   app: app_id,
@@ -518,8 +525,8 @@ export function readConfig(
     out[name] = text === undefined || text === '' ? fallback : parse(variable, text, fallback)
   }
   for (const [name, value] of Object.entries(given)) if (value !== undefined) out[name] = value
-  if (typeof out.control_key === 'string' && out.control_key !== '' && out.control_key.length < 16)
-    throw new RangeError('WEFT_CONTROL_KEY must have at least 16 characters')
+  if (controlKeysOf({ control_key: out.control_key as string }).some(key => key.length < 16))
+    throw new RangeError('WEFT_CONTROL_KEY must have at least 16 characters, and so must each of several keys')
   if (typeof out.push_secret === 'string' && out.push_secret !== '' && out.push_secret.length < 16)
     throw new RangeError('WEFT_PUSH_SECRET must have at least 16 characters')
   if (!LOG_FORMATS.includes(out.log_format as LogFormat))

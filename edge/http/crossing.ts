@@ -8,7 +8,7 @@
  * Whatever its row says, no header passes to an application whose value has a key of Weft in it: such a key opens more than
  * this application. docs/authentication.md lists the credentials.
  */
-import type { Config } from '../../schemas/config.js'
+import { type Config, controlKeysOf } from '../../schemas/config.js'
 
 /** `cleaned`: it passes without the parts that are credentials of Weft. `replaced`: the edge writes its own. */
 export type Fate = 'passed' | 'stripped' | 'cleaned' | 'replaced'
@@ -96,10 +96,9 @@ export const OAUTH_COOKIE = /^(__Host-)?weft_oauth_/
 const KEY = /weft_[\w-]{40}/
 
 /** Whether a text has a key of Weft in it. An operator may give the control plane a key of any form. */
-export function openKeyFinder({ control_key }: Config): (text: string) => boolean {
+export function openKeyFinder(config: Pick<Config, 'control_key'>): (text: string) => boolean {
   const hasForm = (text: string) => text.includes('weft_') && KEY.test(text)
-  if (control_key === '') return hasForm
   // Values for applications have a character for each byte.
-  const bytes = Buffer.from(control_key).toString('latin1')
-  return text => hasForm(text) || text.includes(control_key) || text.includes(bytes)
+  const given = controlKeysOf(config).flatMap(key => [...new Set([key, Buffer.from(key).toString('latin1')])])
+  return given.length === 0 ? hasForm : text => hasForm(text) || given.some(key => text.includes(key))
 }

@@ -8,7 +8,7 @@ import { readConfig } from '../../schemas/config.js'
 import { patchDeployment } from '../../workers/resources/deployments/change.js'
 import { createDeployment } from '../../workers/resources/deployments/create.js'
 import { secretsOf } from '../../workers/resources/deployments/text.js'
-import { controlDigest } from '../../workers/resources/keys/control-key.js'
+import { controlDigests } from '../../workers/resources/keys/control-key.js'
 import { provedRing, renewSecrets } from '../../workers/resources/keys/renew.js'
 import { workspaceOf } from '../../workers/resources/workspace.js'
 import { github } from '../helpers/control.js'
@@ -62,7 +62,7 @@ t.test('the key of the control plane: one for all workers on a store', async t =
   const { store } = await stage(t, 1)
   const folders = [t.testdir({ a: {}, b: {}, c: {} })].flatMap(root => ['a', 'b', 'c'].map(name => join(root, name)))
   const digest = (data: string, more: object = {}) =>
-    controlDigest(readConfig({}, { data, mongodb_url: 'mongodb://x', ...more }), store)
+    controlDigests(readConfig({}, { data, mongodb_url: 'mongodb://x', ...more }), store).then(([one]) => one!)
   const [one, two] = await Promise.all([digest(folders[0]!), digest(folders[1]!)])
   t.equal(two, one, 'both workers use the same key')
   t.equal(await digest(folders[2]!), one)

@@ -32,7 +32,7 @@ import type { AppHandlers } from './encryption/handlers.js'
 import { ownCipher } from './encryption/own.js'
 import { openEncryption } from './encryption/store.js'
 import { items } from './items/rpc.js'
-import { control, controlDigest } from './keys/control-key.js'
+import { control, controlDigests } from './keys/control-key.js'
 import { provedRing, renewSecrets } from './keys/renew.js'
 import { keys } from './keys/rpc.js'
 import { openAppWebhooks } from './keys/webhook-settings.js'
@@ -142,7 +142,7 @@ export async function startResources(
     revisions: revisions(deps),
     providers: providers(deps),
     oauth: oauth(deps),
-    control: control(await controlDigest(config, store)),
+    control: control(await controlDigests(config, store)),
     keys: keys({ store, link, pauseCrons: id => pauseCronsOf(deps, id) }),
   }
   for (const noun in nouns)

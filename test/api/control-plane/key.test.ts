@@ -163,3 +163,20 @@ const announced = (url: string, key: string, bytes: number): Promise<number> =>
     })
     req.flushHeaders()
   })
+
+t.test('two keys during a rotation', async t => {
+  const other = `${KEY}-the-next-one`
+  const roles = await startRoles({ graphs: 0, edges: 0, env: { WEFT_CONTROL_KEY: `${KEY}, ${other}` } })
+  t.teardown(() => roles.stop())
+  const edges = [await roles.add('edge'), await roles.add('edge', undefined, { WEFT_CONTROL_KEY: '' })]
+  for (const { port } of edges)
+    for (const [key, status] of [
+      [KEY, 200],
+      [other, 200],
+      [`${KEY}, ${other}`, 401],
+      [`${KEY}x`, 401],
+    ] as const) {
+      const answer = await fetch(`http://127.0.0.1:${port}${LIST}`, { headers: { 'x-api-key': key } })
+      t.equal(answer.status, status, key)
+    }
+})
