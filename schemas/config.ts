@@ -34,7 +34,12 @@ export const SETTINGS = {
     '127.0.0.1',
     'Address of the edge. Any address other than loopback needs authentication, or `--insecure`.',
   ),
-  port: setting('PORT', 2024, 'Port of the edge; with 0 the system chooses one.'),
+  port: setting(
+    'PORT',
+    2024,
+    'Port of the edge; with 0 the system chooses one. On `WEFT_HEALTH_PORT`, if it is set, a process of any role answers the probes `/live` and `/ready` for itself alone.',
+  ),
+  health_port: companion('WEFT_HEALTH_PORT', 0, 'Port of the probes of this process; none with 0.'),
   data: setting('WEFT_DATA', '.weft', 'Folder of the embedded store, the NATS server and generated keys.'),
   app: setting('WEFT_APP', 'langgraph.json', 'The application: a langgraph.json, or the folder that contains it.'),
   app_id: setting(
@@ -54,16 +59,6 @@ export const SETTINGS = {
     'WEFT_DRAIN_MS',
     300000,
     'Milliseconds for which a replica of `WEFT_REVISION` that is stopped goes on with the runs queued for its revision.',
-  ),
-  edge_drain_ms: setting(
-    'WEFT_EDGE_DRAIN_MS',
-    5000,
-    'Milliseconds for which an edge goes on serving after SIGTERM while `/ready?self=1` answers 503, so that balancers leave it; `weft start` stops at once.',
-  ),
-  health_port: setting(
-    'WEFT_HEALTH_PORT',
-    0,
-    'Port on which a process of any role answers the probes `/live` and `/ready` for itself alone; none with 0.',
   ),
   slots: setting('N_JOBS_PER_WORKER', 1000, 'Runs that one graph worker executes at the same time.'),
   hand_over: internal(
@@ -280,7 +275,12 @@ export const SETTINGS = {
     256,
     'With less free space for the embedded store (or less than a tenth of its disk, when that is smaller) new runs are refused with 503, so that those which exist can end. 0: never.',
   ),
-  stop_ms: setting('WEFT_STOP_MS', 10000, 'Deadline of an orderly stop in milliseconds.'),
+  stop_ms: setting(
+    'WEFT_STOP_MS',
+    10000,
+    'Deadline of an orderly stop in milliseconds. An edge that runs alone first serves for `WEFT_EDGE_DRAIN_MS` (5000) more, while `/ready?self=1` answers 503, so that balancers leave it.',
+  ),
+  edge_drain_ms: companion('WEFT_EDGE_DRAIN_MS', 5000, 'Milliseconds for which an edge serves after SIGTERM.'),
   allow_hosts: setting(
     'WEFT_ALLOW_HOSTS',
     '',

@@ -202,5 +202,11 @@ t.test('every alert and panel asks for metrics that exist, and each alert says w
   const asked = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
   for (const expression of asked) checkExpression(t, expression)
   const missing = Object.keys(METRICS).filter(name => !asked.some(expression => expression.includes(name)))
-  t.same(missing, ['lg_api_workers_max', 'lg_api_workers_active', 'weft_queue_redelivered', 'weft_pool_jobs_total'])
+  t.same(missing, [
+    'lg_api_workers_max',
+    'lg_api_workers_active',
+    'weft_queue_redelivered',
+    'weft_pool_jobs_total',
+    'weft_build_info',
+  ])
 })
