@@ -5,6 +5,7 @@
  */
 import type { IValidation } from 'typia'
 import { fail, InvalidFields } from '../schemas/errors.js'
+import { jsonText, parseJson } from '../schemas/exact.js'
 import { clientFault, jsonFault } from '../schemas/json.js'
 import { splitPacked } from '../schemas/packed.js'
 import { problemsOf, readable } from '../schemas/problems.js'
@@ -16,10 +17,12 @@ interface Options {
   quote?: boolean
   /** Members and elements. */
   most?: number
+  /** Integers that a number cannot hold are BigInts; else they are rounded. */
+  exact?: boolean
 }
 
 /** The JSON value in `bytes`; undefined when there are none. Throws bad_request (400), or invalid (422) for what no value can hold. */
-export function decodeJson(bytes: Uint8Array, { quote = true, most }: Options = {}): unknown {
+export function decodeJson(bytes: Uint8Array, { quote = true, most, exact = true }: Options = {}): unknown {
   if (bytes.length === 0) return undefined
   let text: string
   try {
@@ -30,7 +33,7 @@ export function decodeJson(bytes: Uint8Array, { quote = true, most }: Options = 
   const fault = clientFault(bytes, most)
   if (fault !== null) throw fail(fault.code, fault.detail)
   try {
-    return JSON.parse(text)
+    return exact ? parseJson(text) : JSON.parse(text)
   } catch (error) {
     throw fail('bad_request', `The body is not valid JSON${quote ? `: ${(error as Error).message}` : ''}`)
   }
@@ -52,7 +55,7 @@ export function checkAs<T>(value: unknown, validate: (value: unknown) => IValida
 
 /** Like `decodeAs`, but throws all mistakes as InvalidFields and quotes nothing of the body, which may hold secrets. */
 export function decodeFields<T>(bytes: Uint8Array, validate: (value: unknown) => IValidation<T>): T {
-  const result = validate(bodyOf(decodeJson(bytes, { quote: false })))
+  const result = validate(bodyOf(decodeJson(bytes, { quote: false, exact: false })))
   if (result.success) return result.data
   throw new InvalidFields(problemsOf(result.errors))
 }
@@ -73,7 +76,7 @@ export function unpackAs<T>(
   if (fault !== null) throw fail('bad_request', fault)
   let value: unknown
   try {
-    value = JSON.parse(utf8.decode(head))
+    value = parseJson(utf8.decode(head))
   } catch {
     throw fail('bad_request', 'The head of the body is not valid JSON')
   }
@@ -93,7 +96,7 @@ const bodyOf = (body: unknown): unknown => (body === undefined ? {} : body)
 
 function show(value: unknown): string {
   if (value === undefined) return 'nothing'
-  const text = JSON.stringify(value) ?? typeof value
+  const text = jsonText(value) ?? typeof value
   return text.length > 80 ? `${text.slice(0, 80)}…` : text
 }
 
@@ -110,7 +113,7 @@ export function parseLarge<T>(given: Uint8Array | string, begin = '', most = MAX
   const bytes = typeof given === 'string' ? Buffer.from(given) : given
   // Each that counts is at least two bytes of the text.
   if (bytes.length > most) checkCount(bytes, most)
-  return JSON.parse(begin + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as T
+  return parseJson(begin + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as T
 }
 
 function checkCount(bytes: Uint8Array, most: number): void {

@@ -3,6 +3,7 @@
  * answers of a turn (measured: 1.4–1.6 × for reads). Each entry: kind u8, 3 × zero, id u32, time u32, head length u32,
  * body length u32 (little-endian), head (JSON), body.
  */
+import { jsonText, parseJson } from '../schemas/exact.js'
 export const KIND = {
   /** A call or an answer with its whole body. `time` of a call = milliseconds until the caller gives up. */
   whole: 0,
@@ -37,11 +38,11 @@ export const NOTHING = new Uint8Array(0)
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
-export const encodeHead = (head: unknown): Uint8Array => encoder.encode(JSON.stringify(head))
+export const encodeHead = (head: unknown): Uint8Array => encoder.encode(jsonText(head))
 
 /** Throws a SyntaxError when the bytes are no JSON object. */
 export function decodeHead<T extends object>(bytes: Uint8Array): T {
-  const head: unknown = bytes.length === 0 ? {} : JSON.parse(decoder.decode(bytes))
+  const head: unknown = bytes.length === 0 ? {} : parseJson(decoder.decode(bytes))
   if (typeof head !== 'object' || head === null || Array.isArray(head)) throw new SyntaxError('a head is a JSON object')
   return head as T
 }

@@ -72,7 +72,9 @@ export function keysOf(json: unknown): string[] {
 /** False when there are more than are kept. */
 function collect(value: unknown, path: string, keys: Set<string>): boolean {
   if (!isCompound(value)) {
-    keys.add(shortened(`${path}=${JSON.stringify(value === 0 ? 0 : value)}`))
+    // The same for integers that a number cannot hold and their neighbours: `contains` decides.
+    const scalar = typeof value === 'bigint' ? Number(value) : value
+    keys.add(shortened(`${path}=${JSON.stringify(scalar === 0 ? 0 : scalar)}`))
     return keys.size <= MAX_KEYS
   }
   if (Array.isArray(value)) return value.every(element => collect(element, `${path}[]`, keys))

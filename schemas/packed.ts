@@ -2,11 +2,12 @@
  * Head and parts in one buffer: u32 length of the head (little-endian), the head as JSON, then the parts one after
  * the other. The head has the sizes of the parts, so bytes are passed on without being read.
  */
+import { jsonText } from './exact.js'
+
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-export const pack = (head: unknown, parts: readonly Uint8Array[] = []): Uint8Array =>
-  packText(JSON.stringify(head), parts)
+export const pack = (head: unknown, parts: readonly Uint8Array[] = []): Uint8Array => packText(jsonText(head), parts)
 
 /** Like `pack`, for a head that is JSON text already. */
 export function packText(head: string, parts: readonly Uint8Array[] = []): Uint8Array {

@@ -7,6 +7,7 @@ import type { TemplatedApp } from 'uWebSockets.js'
 import { Agent, type IncomingMessage, request as send } from 'node:http'
 import { join } from 'node:path'
 import { CALLER } from '../../schemas/app-host.js'
+import { jsonText } from '../../schemas/exact.js'
 import { openSocketFolder } from '../../workers/child/socket-folder.js'
 import { crosses } from '../http/crossing.js'
 import type { Exchange } from '../http/exchange.js'
@@ -43,7 +44,7 @@ export function openSelf(): Self {
   const agent = new Agent({ keepAlive: true, timeout: 4_000 })
   const open: Self['open'] = (exchange, { method, path, body, lastEventId, idempotencyKey }, signal) => {
     const prefix = exchange.mount !== null && 'slug' in exchange.mount ? `/deployments/${exchange.mount.slug}` : ''
-    const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body))
+    const bytes = body === undefined ? null : Buffer.from(jsonText(body))
     const headers = {
       ...headersOf(exchange),
       ...(bytes === null ? {} : { 'content-type': 'application/json', 'content-length': bytes.length }),

@@ -1,6 +1,7 @@
 /** An assistant as an agent of A2A, and the requests to the API on behalf of its client. */
 
 import { type ErrorCode, fail, type WeftError } from '../../schemas/errors.js'
+import { jsonText } from '../../schemas/exact.js'
 import type { Json, JsonObject } from '../../schemas/json.js'
 import { A2aError, type A2aErrorCode, type A2aVersion, type HistoryScope } from '../../schemas/protocols/a2a.js'
 import type { Run as StoredRun } from '../../schemas/runs.js'
@@ -98,7 +99,7 @@ export function listRuns(
 ): Promise<Run[]> {
   const query = new URLSearchParams({ select: SELECTED.join() })
   for (const [name, value] of Object.entries(page)) query.set(name, `${value}`)
-  if (metadata !== undefined) query.set('metadata', JSON.stringify(metadata))
+  if (metadata !== undefined) query.set('metadata', jsonText(metadata))
   return get(agent, `/threads/${thread_id}/runs?${query}`, errors)
 }
 

@@ -1,5 +1,6 @@
 /** The answers of the API to requests that a protocol makes for its client. */
 import { parseLarge } from '../../bus/decode.js'
+import { jsonText, parseJson } from '../../schemas/exact.js'
 import type { SelfCall } from '../app/self.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
@@ -26,8 +27,8 @@ export async function askApi<T>(
 /** The sentence in the body of a refusal. */
 export function detailOf(text: string): string {
   try {
-    const { detail } = JSON.parse(text)
-    return typeof detail === 'string' ? detail : JSON.stringify(detail)
+    const { detail } = parseJson(text)
+    return typeof detail === 'string' ? detail : jsonText(detail)
   } catch {
     return text.slice(0, 200)
   }

@@ -5,6 +5,7 @@
  */
 import { decodeJson } from '../../bus/decode.js'
 import { ERRORS, fail, WeftError } from '../../schemas/errors.js'
+import { jsonText, withDoubles } from '../../schemas/exact.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
 import type { Edge } from '../context.js'
 import { EDGE_VALUES } from '../http/body.js'
@@ -61,7 +62,7 @@ export async function mcp(edge: Edge, exchange: Exchange, route: Route, body: Ui
     return exchange.reply(400, errorText(INVALID_REQUEST, `At most ${MOST} messages at once`))
   const inputs: Input[] = []
   const message = Array.isArray(given) ? given.map(one => withoutInput(one, inputs)) : withoutInput(given, inputs)
-  if (JSON.stringify(message).length > MAX_REST) return exchange.reply(400, errorText(INVALID_REQUEST, LARGE_REST))
+  if (jsonText(message).length > MAX_REST) return exchange.reply(400, errorText(INVALID_REQUEST, LARGE_REST))
   const messages = Array.isArray(message) ? message : [message]
   if (!messages.every(one => sdk.JSONRPCMessageSchema.safeParse(one).success))
     return exchange.reply(400, errorText(INVALID_REQUEST, 'Invalid request: expected messages of JSON-RPC 2.0'))
@@ -90,7 +91,7 @@ export async function mcp(edge: Edge, exchange: Exchange, route: Route, body: Ui
 
 const LARGE_REST = `Invalid request: more than ${MAX_REST} characters beside the arguments of calls`
 const errorText = (code: number, message: string): string =>
-  JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null })
+  jsonText({ jsonrpc: '2.0', error: { code, message }, id: null })
 
 /** The answer to a request whose parameters are wrong, which the library would call an internal error; null: they are right. */
 function paramsFault({ ListToolsRequestSchema, CallToolRequestSchema }: Library, message: unknown): string | null {
@@ -100,7 +101,7 @@ function paramsFault({ ListToolsRequestSchema, CallToolRequestSchema }: Library,
   const [issue] = schema?.safeParse(message).error?.issues ?? []
   if (issue === undefined) return null
   const text = `Invalid params: ${issue.path.join('.')}: ${issue.message}`
-  return JSON.stringify({ jsonrpc: '2.0', id: message.id, error: { code: INVALID_PARAMS, message: text } })
+  return jsonText({ jsonrpc: '2.0', id: message.id, error: { code: INVALID_PARAMS, message: text } })
 }
 
 /** What a call gives to its run. */
@@ -192,7 +193,7 @@ async function inputSchemaOf(edge: Edge, exchange: Exchange, assistant_id: strin
     return refusal(status, detail)
   })
   return found.then(
-    ({ input_schema }) => input_schema ?? {},
+    ({ input_schema }) => withDoubles(input_schema ?? {}),
     error => {
       if (broken) return null
       throw error
@@ -206,8 +207,8 @@ function resultOf(output: JsonObject) {
   if (isObject(failure))
     return { content: [{ type: 'text' as const, text: `${failure.error}: ${failure.message}` }], isError: true }
   return {
-    content: [{ type: 'text' as const, text: JSON.stringify(output) }],
-    structuredContent: output,
+    content: [{ type: 'text' as const, text: jsonText(output) }],
+    structuredContent: withDoubles(output),
     isError: false,
   }
 }

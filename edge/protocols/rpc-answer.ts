@@ -2,6 +2,7 @@
  * The answer to a request of JSON-RPC 2.0: one message, or a stream of events with a message each. Once it has begun, blank
  * lines or comments keep the connection alive while the run executes.
  */
+import { jsonText } from '../../schemas/exact.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import { Outlet } from '../http/outlet.js'
@@ -63,12 +64,12 @@ export class RpcAnswer implements WheelEntry {
   /** One event of a stream; resolves when the client can take the next one. */
   async event(result: object, id: string | undefined): Promise<void> {
     const name = id === undefined ? '' : `id: ${id}\n`
-    await this.write(`${name}data: ${JSON.stringify({ jsonrpc: '2.0', id: this.id, result })}\n\n`)
+    await this.write(`${name}data: ${jsonText({ jsonrpc: '2.0', id: this.id, result })}\n\n`)
   }
 
   /** The message of the answer, or the last event. */
   async result(result: object): Promise<void> {
-    await this.finish(JSON.stringify({ jsonrpc: '2.0', id: this.id, result }))
+    await this.finish(jsonText({ jsonrpc: '2.0', id: this.id, result }))
   }
 
   async error(error: RpcError): Promise<void> {
@@ -108,4 +109,4 @@ export class RpcAnswer implements WheelEntry {
 
 /** A whole answer; the id is null when the request has none that can be read. */
 export const errorText = (id: string | number | null, error: RpcError): string =>
-  JSON.stringify({ jsonrpc: '2.0', id, error })
+  jsonText({ jsonrpc: '2.0', id, error })

@@ -6,6 +6,7 @@ import { v7 as uuid } from 'uuid'
 import { decodeJson } from '../../bus/decode.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { fail, WeftError } from '../../schemas/errors.js'
+import { parseJson } from '../../schemas/exact.js'
 import { type EdgeAction, type EventsAsked, errorText, successText } from '../../schemas/protocols/v2.js'
 import { rpc } from '../../schemas/subjects.js'
 import type { Refused } from '../app/check.js'
@@ -92,7 +93,7 @@ export class EventSocket implements Socket, StallEntry {
       if (head.code === 'unavailable') throw fail('unavailable', head.detail)
       if (head.status >= 400 && body.length === 0) throw new Error(head.detail)
       this.assistant ??= head.assistant_id ?? null
-      if (head.action === true) await this.perform(JSON.parse(Buffer.from(body).toString()) as EdgeAction, own)
+      if (head.action === true) await this.perform(parseJson(Buffer.from(body).toString()) as EdgeAction, own)
       else this.send(body)
     } catch (error) {
       this.edge.link.log.warn({ err: error, request_id: this.head.request_id }, 'a command could not be answered')

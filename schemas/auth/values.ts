@@ -5,6 +5,7 @@
  */
 
 import { fail } from '../errors.js'
+import { jsonText } from '../exact.js'
 import { canonicalId } from '../ids.js'
 import { isObject, type JsonObject } from '../json.js'
 import { cancelsByLeaving, readBoolean } from '../query.js'
@@ -45,7 +46,7 @@ export function openCheck({ events, params, query, body }: AuthRequest): OpenChe
   const wanted = new URLSearchParams(query)
   // An absent body and null are both `{}` for the resource worker.
   const whole = body ?? undefined
-  const before = { query: wanted.toString(), body: JSON.stringify(whole) }
+  const before = { query: wanted.toString(), body: jsonText(whole) }
   const all: (Fired & { draft: Draft })[] = []
   const isCopy = events.includes('threads:create') && events.includes('threads:read')
   for (const part of partsOf(events, whole)) {
@@ -65,7 +66,7 @@ export function openCheck({ events, params, query, body }: AuthRequest): OpenChe
         whole === undefined ? all.find(({ draft }) => Object.keys(draft.body).length > 0)?.draft.body : whole
       return {
         ...(wanted.toString() === before.query ? {} : { query: wanted.toString() }),
-        ...(JSON.stringify(given) === before.body ? {} : { body: given }),
+        ...(jsonText(given) === before.body ? {} : { body: given }),
       }
     },
   }

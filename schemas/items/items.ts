@@ -139,14 +139,14 @@ export function itemKey(key: string): string {
   return storable(key)
 }
 
-type Scalar = string | number | boolean | null
+type Scalar = string | number | bigint | boolean | null
 type Compare = (stored: unknown, wanted: unknown) => boolean
 
 /** Numbers as numbers, everything else as text, so that ISO 8601 times are ordered too; objects have no order. */
 const ordered =
   (holds: (order: number) => boolean): Compare =>
   (stored, wanted) => {
-    if (typeof stored === 'number' && typeof wanted === 'number') return holds(stored - wanted)
+    if (isNumber(stored) && isNumber(wanted)) return holds(stored < wanted ? -1 : stored > wanted ? 1 : 0)
     if (isCompound(stored) || isCompound(wanted) || stored === undefined || stored === null) return false
     const [a, b] = [String(stored as Scalar), String(wanted as Scalar)]
     return holds(a < b ? -1 : a > b ? 1 : 0)
@@ -196,6 +196,8 @@ export function itemFilter(filter: JsonObject | null | undefined): (value: JsonO
 const isOperators = (value: unknown): value is { [operator: string]: unknown } =>
   isCompound(value) && !Array.isArray(value) && Object.keys(value).some(name => name.startsWith('$'))
 
+/** Integers that a number cannot hold are BigInts, which compare with numbers. */
+const isNumber = (value: unknown): value is number | bigint => typeof value === 'number' || typeof value === 'bigint'
 const isCompound = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 /** Deep equality of JSON values; undefined (a missing member) equals nothing. */

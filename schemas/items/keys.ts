@@ -16,7 +16,7 @@ export interface KeyRange {
 /** Alternatives: an item must have a key in one of them, or `ANY_KEY`. */
 export type KeyCondition = readonly KeyRange[]
 
-type Scalar = string | number | boolean | null
+type Scalar = string | number | bigint | boolean | null
 
 /** More keys than this are not kept: the item then has `ANY_KEY` alone, and stays a candidate for every filter. */
 const MAX_KEYS = 64
@@ -82,7 +82,7 @@ function rangesOf(operator: string, operand: Scalar): KeyRange[] | null {
   const isAbove = operator === '$gt' || operator === '$gte'
   if (!isAbove && operator !== '$lt' && operator !== '$lte') return null
   const { number, string, other } = TYPES
-  const numbers = typeof operand === 'number' ? bounded(number, isAbove, textOf(operand), textOf(operand)) : number
+  const numbers = isNumber(operand) ? bounded(number, isAbove, textOf(operand), textOf(operand)) : number
   const prefix = `s${plainPrefix(String(operand))}`
   const isWhole = prefix.length === String(operand).length + 1
   return [numbers, bounded(string, isAbove, prefix, isWhole ? prefix : prefix + LAST + LAST), other]
@@ -110,7 +110,7 @@ function nameOf(member: string): string {
 }
 
 function textOf(scalar: Scalar): string {
-  if (typeof scalar === 'number') return `n${sortable(scalar)}`
+  if (isNumber(scalar)) return `n${sortable(Number(scalar))}`
   if (typeof scalar !== 'string') return `b${scalar}`
   const prefix = plainPrefix(scalar)
   if (prefix.length === scalar.length) return `s${scalar}`
@@ -134,4 +134,6 @@ function sortable(number: number): string {
 }
 
 const hex = (word: number): string => (word >>> 0).toString(16).padStart(8, '0')
+/** An integer that a number cannot hold has the key of its neighbours: `itemFilter` decides. */
+const isNumber = (scalar: Scalar): scalar is number | bigint => typeof scalar === 'number' || typeof scalar === 'bigint'
 const isScalar = (value: unknown): value is Scalar => value === null || typeof value !== 'object'

@@ -1,5 +1,6 @@
 /** Protocol v2 on the wire (docs/spec/protocol-v2.md): commands, filters of event streams, and the tags of events. */
 import typia, { type tags } from 'typia'
+import { jsonText } from '../exact.js'
 import type { Json, JsonObject } from '../json.js'
 import type { From } from '../thread-stream.js'
 
@@ -152,9 +153,9 @@ export type ProtocolError =
   | 'not_supported'
 
 export const successText = (id: number, result: object, meta?: object): string =>
-  JSON.stringify({ type: 'success', id, result, ...(meta === undefined ? {} : { meta }) })
+  jsonText({ type: 'success', id, result, ...(meta === undefined ? {} : { meta }) })
 export const errorText = (id: number | null, error: ProtocolError, message: string): string =>
-  JSON.stringify({ type: 'error', id, error, message })
+  jsonText({ type: 'error', id, error, message })
 
 export const validateEventsRequest = typia.createValidate<EventsRequest>()
 export const validateUnsubscribe = typia.createValidate<Unsubscribe>()

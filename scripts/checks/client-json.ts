@@ -1,13 +1,14 @@
 /**
  * The check that what a client sent is parsed by bus/decode.ts alone, which counts it before: where its bytes arrive, a
- * parser may only be in the files below, each with what it reads instead.
+ * parser may only be in the files below, each with what it reads instead. And that who reads exact integers writes them:
+ * JSON.stringify throws at a BigInt (schemas/exact.ts).
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../../cli/root.js'
 import { filesIn, linesOf } from './imports.js'
 
-const PARSES = /\bJSON\.parse\(|\.json\(\)|json\.loads\(/g
+const PARSES = /\b(?:JSON\.parse|parseJson)\(|\.json\(\)|json\.loads\(/g
 const WORKER = 'an answer of a worker'
 const APP_HOST_COUNTS = 'what workers/host/app/auth.ts has counted'
 
@@ -37,6 +38,10 @@ const MAY_PARSE: { readonly [file: string]: string } = {
   'workers/resources/runs/rpc.ts': 'rows of the store',
 }
 
+const READS_EXACT = /\b(?:parseJson|parseLarge)\b/
+const WRITES = /\bJSON\.stringify\(/g
+const WRITERS = ['bus/', 'edge/', 'workers/resources/']
+
 /** In these, any parser; in resource workers, one in a file whose handlers get the bytes of a body. */
 const ROOMS: readonly [place: string, endings: string, where: RegExp][] = [
   ['bus/decode.ts', 'ts', /^/],
@@ -59,6 +64,14 @@ export function checkClientJson(folder: string = root): string[] {
       if (lines.length > 0) found.add(file)
       if (!Object.hasOwn(MAY_PARSE, file))
         for (const line of lines) broken.push(`${file}:${line}: what a client sent is parsed by bus/decode.ts only`)
+    }
+  for (const place of WRITERS)
+    for (const file of filesIn(folder, place.split('/')[0]!, 'ts').sort()) {
+      if (!file.startsWith(place)) continue
+      const source = readFileSync(join(folder, file), 'utf8')
+      if (!READS_EXACT.test(source)) continue
+      for (const line of linesOf(source, WRITES))
+        broken.push(`${file}:${line}: what was read with exact integers is written by jsonText of schemas/exact.ts`)
     }
   for (const file of Object.keys(MAY_PARSE))
     if (!found.has(file)) broken.push(`scripts/checks/client-json.ts: ${file} parses nothing`)

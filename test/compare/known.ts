@@ -96,7 +96,7 @@ export const KNOWN: readonly Known[] = [
   { row: 'Crons whose end has passed', at: /^crons\/.*next_run_date$/, when: ({ ours }) => ours === null },
   { row: 'Metadata of a changed cron', at: /^crons\/change .*payload\.metadata\./ },
   { row: 'Values in `/state` and `/history`', language: 'python', at: /^kinds\/.* (body|events)\S*value/ },
-  { row: 'Integers beyond 2^53, and `1.0`, in inputs, metadata, items, interrupts and answers', at: /integer|negative zero|whole fraction/ },
+  { row: '`1.0`, and integers beyond 64 bits', at: /(negative zero|whole fraction|10\^21) / },
   { row: 'NUL in a text', at: /./, when: ({ ours, theirs }) => String(ours).replaceAll('\0', '\ufffd') === theirs },
   { row: '`durability` of a run without a thread', language: 'python', at: /^runs\/without a thread\/durability/ },
   { row: 'The copy of a thread', at: /^threads\/copy/ },

@@ -18,6 +18,7 @@ t.test('a parser where bytes of clients arrive is caught, with file and line', a
       'host-python': { weft_host: { app: { 'http.py': '# json.loads(x)\nvalue = orjson.loads(body)\n' } } },
       resources: {
         'rows.ts': 'get: bytesHandler((_, context) => JSON.parse(row.body))\n',
+        'list.ts': 'const row = parseJson(text)\nreturn JSON.stringify(row)\n',
         'push.ts': 'push: bytesHandler(async (bytes, { head }) => JSON.parse(bytes))\n',
       },
     },
@@ -31,6 +32,7 @@ t.test('a parser where bytes of clients arrive is caught, with file and line', a
       'workers/host/app/http.ts:1: what a client sent is parsed by bus/decode.ts only',
       'workers/host-python/weft_host/app/http.py:2: what a client sent is parsed by bus/decode.ts only',
       'workers/resources/push.ts:1: what a client sent is parsed by bus/decode.ts only',
+      'workers/resources/list.ts:2: what was read with exact integers is written by jsonText of schemas/exact.ts',
     ],
   )
   t.ok(

@@ -7,6 +7,7 @@ import type { AuthEvent } from '../../schemas/auth/auth.js'
 import { compileFilter, equalMembers, filterKeys, type Matcher } from '../../schemas/auth/filter.js'
 import type { CallHead } from '../../schemas/calls.js'
 import { fail } from '../../schemas/errors.js'
+import { parseJson } from '../../schemas/exact.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
 import type { Store } from '../../store/port.js'
 import type { ThreadRow } from '../../store/rows/threads.js'
@@ -46,7 +47,7 @@ const NO_KEYS: readonly string[] = []
 /** Whether a row with this metadata (JSON text) is visible. */
 export function sees({ filter }: Access, metadata: string): boolean {
   if (filter === null) return true
-  const parsed: unknown = JSON.parse(metadata)
+  const parsed: unknown = parseJson(metadata)
   return filter(isObject(parsed) ? parsed : {})
 }
 

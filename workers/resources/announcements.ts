@@ -5,6 +5,7 @@
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { type Announced, validateAnnounced } from '../../schemas/announcements.js'
+import { jsonText } from '../../schemas/exact.js'
 import { type Pool, token } from '../../schemas/ids.js'
 import { event } from '../../schemas/subjects.js'
 import type { Store } from '../../store/port.js'
@@ -80,5 +81,5 @@ export function passOn({ link, apps }: Pick<Shared, 'link' | 'apps'>, announced:
   const { app, pool, libraries, auth = false } = announced
   apps.setGuarded(app, pool, auth)
   if (libraries !== undefined) apps.setLibraries(app, pool, libraries)
-  link.nc.publish(ANNOUNCED, Buffer.from(JSON.stringify(announced)))
+  link.nc.publish(ANNOUNCED, Buffer.from(jsonText(announced)))
 }

@@ -18,6 +18,7 @@ import {
 import { compileFilter } from '../../../schemas/auth/filter.js'
 import { type Fired, openCheck } from '../../../schemas/auth/values.js'
 import { ERRORS, WeftError } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { clientFault, isObject, type JsonObject, MAX_VALUES } from '../../../schemas/json.js'
 import { pack } from '../../../schemas/packed.js'
 
@@ -25,6 +26,8 @@ import { pack } from '../../../schemas/packed.js'
 export interface AuthHandlers {
   authenticate?: (call: CheckCall, body: Uint8Array) => unknown
   callbacks?: { [event: string]: (event: JsonObject) => unknown }
+  /** They take integers that a number cannot hold: those of Python. */
+  exact?: boolean
 }
 
 /** Those that an Auth of the JavaScript SDK holds. */
@@ -93,7 +96,7 @@ async function pass(handlers: AuthHandlers, call: CheckCall, body: Uint8Array): 
   if (!events.some(event => handlerOf(handlers, event) !== undefined))
     return packed({ user, filters: Object.fromEntries(events.map(event => [event, null])) })
   await turn()
-  const parsed = parse(body)
+  const parsed = parse(body, handlers.exact === true)
   await turn()
   const { fired, finish } = openCheck({ events, params, query, body: parsed })
   await turn()
@@ -109,11 +112,11 @@ async function pass(handlers: AuthHandlers, call: CheckCall, body: Uint8Array): 
   const changed = finish()
   const passed = { user, filters, ...(changed.query === undefined ? {} : { query: changed.query }) }
   if (!('body' in changed)) return packed(passed)
-  return packed({ ...passed, body: true }, encoder.encode(JSON.stringify(changed.body)))
+  return packed({ ...passed, body: true }, encoder.encode(jsonText(changed.body)))
 }
 
 function packed(passed: Passed, ...body: Uint8Array[]): Uint8Array {
-  if (JSON.stringify(passed).length > MAX_USER)
+  if (jsonText(passed).length > MAX_USER)
     throw new TypeError(`the user and the filters exceed ${MAX_USER} characters as JSON`)
   return pack({ passed } satisfies CheckAnswer, body)
 }
@@ -155,16 +158,17 @@ async function authorize(handlers: AuthHandlers, { event, value }: Fired, user: 
 /** The filter. Throws for one that is not understood, or that would lose a member on its way: it would then let more pass. */
 function checked(filter: JsonObject): JsonObject {
   compileFilter(filter)
-  if (!isDeepStrictEqual(JSON.parse(JSON.stringify(filter)), filter))
+  if (!isDeepStrictEqual(parseJson(jsonText(filter)), filter))
     throw new TypeError('a handler returned a filter that is no JSON, such as one with a member that is undefined')
   return filter
 }
 
 /** Throws a Refusal for a body that is no JSON in UTF-8: the handlers cannot decide about it. */
-function parse(body: Uint8Array): unknown {
+function parse(body: Uint8Array, exact: boolean): unknown {
   if (body.length === 0) return undefined
   try {
-    return JSON.parse(strict.decode(body))
+    const text = strict.decode(body)
+    return exact ? parseJson(text) : JSON.parse(text)
   } catch {
     throw new Refusal({ status: 400, detail: 'The body is not JSON in UTF-8' })
   }

@@ -19,6 +19,7 @@ import {
   validatePythonHello,
 } from '../../../schemas/app-host.js'
 import type { AuthUser } from '../../../schemas/auth/auth.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { validateCallFailure } from '../../../schemas/host.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { pack } from '../../../schemas/packed.js'
@@ -167,11 +168,12 @@ function handlersOf({ authenticate, handlers }: NonNullable<PythonHello['auth']>
       action: `${action}`,
       user: user as AuthUser,
     } as const
-    const answer = readAnswer(await ask(head, encoder.encode(JSON.stringify(value))))
+    const answer = readAnswer(await ask(head, encoder.encode(jsonText(value))))
     if (answer.value !== undefined) assign(value as JsonObject, answer.value)
     return answer.result
   }
   return {
+    exact: true,
     ...(authenticate
       ? {
           authenticate: async ({ method, url, headers, params, query }, body) =>
@@ -185,7 +187,7 @@ function handlersOf({ authenticate, handlers }: NonNullable<PythonHello['auth']>
 /** Throws an HTTPException of the application as the SDK for JavaScript has it. */
 function readAnswer(body: Uint8Array): Extract<PythonAnswer, { result: unknown }> {
   // The body of the request, as handlers have changed it, is part of it.
-  const answer = readJson(body, validatePythonAnswer, MAX_BODY)
+  const answer = readJson(body, validatePythonAnswer, { most: MAX_BODY, parse: parseJson })
   if (!('refused' in answer)) return answer
   const { status, detail, headers } = answer.refused
   throw { status, headers, message: detail }

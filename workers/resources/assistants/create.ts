@@ -3,6 +3,7 @@
 import { v7 } from 'uuid'
 import type { AssistantCreate } from '../../../schemas/assistants.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText } from '../../../schemas/exact.js'
 import { canonicalId } from '../../../schemas/ids.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import type { AssistantRow } from '../../../store/rows/assistants.js'
@@ -23,8 +24,8 @@ export async function createAssistant({ store }: Deps, access: Access, body: Ass
     name: body.name ?? 'Untitled',
     description: body.description ?? null,
     // Each as it was given; at execution the one that is empty mirrors the other.
-    config: JSON.stringify(body.config ?? {}),
-    context: JSON.stringify(body.context ?? {}),
+    config: jsonText(body.config ?? {}),
+    context: jsonText(body.context ?? {}),
     metadata: metadataText(withoutReserved(body.metadata ?? {})),
   })
   checkConfig(body)

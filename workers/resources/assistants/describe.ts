@@ -5,6 +5,7 @@
 import type { Reply } from '../../../bus/serve.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import type { DrawCall, SchemasCall, SubgraphsCall } from '../../../schemas/host.js'
 import { type JsonObject, merge, type Config as RunConfig } from '../../../schemas/json.js'
 import { isTrue, readBoolean } from '../../../schemas/query.js'
@@ -24,12 +25,12 @@ export async function describe(
   headers?: CallHead['headers'],
 ): Promise<Reply> {
   const { app, graph_id } = row
-  const own = JSON.parse(row.config) as RunConfig
+  const own = parseJson(row.config) as RunConfig
   // Nobody is authenticated here: neither an assistant nor a header may say so.
   const configurable = withoutAuth(merge(headers, own.configurable))
   const has = own.configurable !== undefined || Object.keys(configurable).length > 0
-  const config: JsonObject = { ...own, ...(has ? { configurable } : {}), context: JSON.parse(row.context) }
-  const key = JSON.stringify([graph_id, config, question])
+  const config: JsonObject = { ...own, ...(has ? { configurable } : {}), context: parseJson(row.context) }
+  const key = jsonText([graph_id, config, question])
   const body = await deps.descriptions.get(app, deps.apps.generation(app), key, () =>
     askHost(deps, { app, thread_id: '', graph_id, config }, question),
   )
@@ -41,7 +42,7 @@ export async function describe(
  * Throws not_found when there is none.
  */
 export async function userInterface(deps: Deps, app: string, graph_id: string): Promise<Reply> {
-  const key = JSON.stringify(['ui', graph_id])
+  const key = jsonText(['ui', graph_id])
   const body = await deps.descriptions.get(app, deps.apps.generation(app), key, () =>
     askHost(deps, { app, thread_id: '', graph_id }, { verb: 'ui' }),
   )

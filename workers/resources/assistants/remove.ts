@@ -3,6 +3,7 @@
  * (docs/spec/assistants.md#routes). The assistant is removed last, so that an interrupted delete can be repeated.
  */
 import { contains, keysOf } from '../../../schemas/contains.js'
+import { parseJson } from '../../../schemas/exact.js'
 import type { AssistantRow } from '../../../store/rows/assistants.js'
 import type { RecordRow } from '../../../store/rows/records.js'
 import type { RunSummary } from '../../../store/rows/runs.js'
@@ -59,7 +60,7 @@ async function removeThreads(deps: Deps, { app, assistant_id }: AssistantRow, ac
   for (;;) {
     const { rows, next } = await deps.store.threads.list(query)
     for (const row of rows)
-      if (contains(JSON.parse(row.metadata), wanted) && sees(access, row.metadata)) await removeThread(deps, row)
+      if (contains(parseJson(row.metadata), wanted) && sees(access, row.metadata)) await removeThread(deps, row)
     if (next === null) return
     query.after = next
   }

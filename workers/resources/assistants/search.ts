@@ -4,6 +4,7 @@ import type { Reply } from '../../../bus/serve.js'
 import type { AssistantCount, AssistantField, AssistantSearch } from '../../../schemas/assistants.js'
 import { contains, keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
+import { parseJson } from '../../../schemas/exact.js'
 import type { AssistantQuery, AssistantRow } from '../../../store/rows/assistants.js'
 import { type Access, sees } from '../access.js'
 import type { Deps } from '../context.js'
@@ -75,7 +76,7 @@ async function* matching(
         slice = performance.now()
       }
       if (part !== '' && !row.name.toLowerCase().includes(part)) continue
-      if (filtered && !contains(JSON.parse(row.metadata), metadata)) continue
+      if (filtered && !contains(parseJson(row.metadata), metadata)) continue
       if (!sees(access, row.metadata)) continue
       yield row
     }

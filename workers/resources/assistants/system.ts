@@ -4,6 +4,7 @@
  * description: then name and description are taken over again. The config is that of the first announcement.
  */
 import type { Registration } from '../../../schemas/announcements.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import type { Store } from '../../../store/port.js'
 import type { RecordRow } from '../../../store/rows/records.js'
 import { clock } from '../clock.js'
@@ -17,17 +18,17 @@ const DESCRIPTION = 'graph_description'
 export async function ensureSystemAssistants(store: Store, app: string, graphs: Registration['graphs']): Promise<void> {
   const ensure = async ({ graph_id, description = null, config, context }: Registration['graphs'][number]) => {
     const assistant_id = systemAssistantId(graph_id)
-    const id = JSON.stringify([app, graph_id])
+    const id = jsonText([app, graph_id])
     const announced = await store.records.get(DESCRIPTION, id)
-    const isChanged = announced !== null && JSON.parse(announced.body) !== description
+    const isChanged = announced !== null && parseJson(announced.body) !== description
     const row = newAssistant({
       app,
       assistant_id,
       graph_id,
       name: graph_id,
       description,
-      config: JSON.stringify(config ?? {}),
-      context: JSON.stringify(context ?? {}),
+      config: jsonText(config ?? {}),
+      context: jsonText(context ?? {}),
       metadata: '{"created_by":"system"}',
     })
     const known = await store.assistants.get(app, assistant_id)
@@ -35,7 +36,7 @@ export async function ensureSystemAssistants(store: Store, app: string, graphs: 
     if (known === null) await store.apply([{ step: 'assistants.insert', row }])
     else if (isChanged && known.graph_id === graph_id) await rename(store, app, assistant_id, graph_id, description)
     // Written last: a worker that ends before repeats the change.
-    await remember(store, newRecord(DESCRIPTION, id, { app, body: JSON.stringify(description) }), announced)
+    await remember(store, newRecord(DESCRIPTION, id, { app, body: jsonText(description) }), announced)
   }
   await Promise.all(graphs.map(ensure))
 }

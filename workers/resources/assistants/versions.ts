@@ -8,6 +8,7 @@
 import type { AssistantPatch, VersionSearch } from '../../../schemas/assistants.js'
 import { contains } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { merge } from '../../../schemas/json.js'
 import type { Store } from '../../../store/port.js'
 import type { AssistantRow, AssistantVersionRow } from '../../../store/rows/assistants.js'
@@ -32,15 +33,15 @@ export async function patchAssistant(deps: Deps, found: AssistantRow, body: Assi
   return changed(deps, found, async row => {
     const [newest] = await store.assistants.versions(app, assistant_id, 1)
     const metadata = body.metadata
-      ? metadataText(merge(JSON.parse(row.metadata), withoutReserved(body.metadata)))
+      ? metadataText(merge(parseJson(row.metadata), withoutReserved(body.metadata)))
       : row.metadata
     const next: AssistantRow = {
       ...row,
       graph_id: body.graph_id ?? row.graph_id,
       name: body.name ?? row.name,
       description: body.description ?? row.description,
-      config: body.config ? JSON.stringify(body.config) : row.config,
-      context: body.context ? JSON.stringify(body.context) : row.context,
+      config: body.config ? jsonText(body.config) : row.config,
+      context: body.context ? jsonText(body.context) : row.context,
       metadata,
       version: Math.max(newest?.version ?? 0, row.version) + 1,
       updated_at: later(row),
@@ -130,7 +131,7 @@ export async function searchVersions(
   const read = (after: AssistantVersionRow | undefined) =>
     store.assistants.versions(app, assistant_id, PAGE, after?.version)
   const take = (version: AssistantVersionRow) => {
-    if (metadata && !contains(JSON.parse(version.metadata), metadata)) return
+    if (metadata && !contains(parseJson(version.metadata), metadata)) return
     if (sees(access, version.metadata)) found.push(version)
   }
   let stored = 0

@@ -5,6 +5,7 @@
  */
 import type { CallHead } from '../../../schemas/calls.js'
 import { WeftError } from '../../../schemas/errors.js'
+import { parseJson } from '../../../schemas/exact.js'
 import { time } from '../../../schemas/json.js'
 import type { RunCreate } from '../../../schemas/runs.js'
 import type { RecordRow } from '../../../store/rows/records.js'
@@ -25,7 +26,7 @@ const LATE_MS = 60_000
  * missed slots of the next firing. False: another worker was faster. Rejects when it must be retried.
  */
 export async function fireCron(deps: Deps, row: RecordRow): Promise<boolean> {
-  const body = JSON.parse(row.body) as CronBody
+  const body = parseJson(row.body) as CronBody
   const now = clock.now()
   if (row.due_at === null || row.due_at > now) return true
   const slot = latestSlot(body, row.due_at, now)

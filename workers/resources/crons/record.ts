@@ -5,6 +5,7 @@
 import { v5 } from 'uuid'
 import type { AuthUser } from '../../../schemas/auth/auth.js'
 import type { Cron, CronPayload } from '../../../schemas/crons.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { CRON_NAMESPACE } from '../../../schemas/ids.js'
 import { type JsonObject, merge, time } from '../../../schemas/json.js'
 import type { RecordRow } from '../../../store/rows/records.js'
@@ -79,7 +80,7 @@ export const rowOf = (
   parent: row.parent,
   name: null,
   rev: row.rev ?? 0,
-  body: JSON.stringify(body),
+  body: jsonText(body),
   keys: [assistantKey(body.assistant_id), enabledKey(body.enabled), ...(body.key == null ? [] : [ownerKey(body.key)])],
   due_at: body.enabled ? body.next : null,
   created_at: row.created_at,
@@ -97,13 +98,13 @@ export function changeStep(row: RecordRow, changed: CronBody): Step {
 export function checkSize({ firings: _, ...template }: CronBody): void {
   metadataText(template.metadata)
   checkConfig(template.payload)
-  checkTemplate('cron', JSON.stringify(template))
+  checkTemplate('cron', jsonText(template))
 }
 
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : time(ms))
 
 export function cronOf(row: RecordRow): Cron {
-  const body = JSON.parse(row.body) as CronBody
+  const body = parseJson(row.body) as CronBody
   return {
     cron_id: row.id,
     assistant_id: body.assistant_id,

@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { allows, isKeyUser } from '../../../schemas/auth/keys.js'
 import type { CallHead } from '../../../schemas/calls.js'
+import { parseJson } from '../../../schemas/exact.js'
 import type { RecordRow } from '../../../store/rows/records.js'
 import type { Deps } from '../context.js'
 import { findValidKey } from '../keys/row.js'
@@ -56,7 +57,7 @@ export async function pauseCronsOf({ store, link }: Pick<Deps, 'store' | 'link'>
   let count = 0
   for await (const found of each(store, { kind: CRON, keys: [ownerKey(key_id)] }))
     for (let row: RecordRow | null = found; row !== null; row = await store.records.get(CRON, row.id)) {
-      const body = JSON.parse(row.body) as CronBody
+      const body = parseJson(row.body) as CronBody
       if (!body.enabled || body.key !== key_id) break
       // Fired or changed meanwhile: read it again.
       if ((await store.apply([changeStep(row, paused(body, `Its key ${key_id} was revoked`))])) !== -1) continue

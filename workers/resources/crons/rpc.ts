@@ -15,6 +15,7 @@ import {
   validateThreadCronCreate,
 } from '../../../schemas/crons.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import type { Store } from '../../../store/port.js'
 import type { AssistantRow } from '../../../store/rows/assistants.js'
 import type { RecordRow } from '../../../store/rows/records.js'
@@ -40,10 +41,10 @@ export const crons = (deps: Deps) => ({
     create(deps, { ...body, on_run_completed: body.on_run_completed ?? 'delete' }, '', head),
   ),
   get: bytesHandler(async (_, { head }) => ({
-    body: JSON.stringify(cronOf(await requireCron(deps.store, head, 'crons:read'))),
+    body: jsonText(cronOf(await requireCron(deps.store, head, 'crons:read'))),
   })),
   firings: bytesHandler(async (_, { head }) => ({
-    body: JSON.stringify(await firingsOf(deps.store, await requireCron(deps.store, head, 'crons:read'))),
+    body: jsonText(await firingsOf(deps.store, await requireCron(deps.store, head, 'crons:read'))),
   })),
   update: jsonHandler<CronPatch>(validateCronPatch, (body, { head }) => update(deps, body, head)),
   delete: bytesHandler(async (_, { head }) => {
@@ -77,13 +78,13 @@ async function create(deps: Deps, body: CronCreate, thread_id: string, head: Cal
   const row = rowOf(cron, { app: assistant.app, id: v7(), parent: thread_id, created_at: now, updated_at: now })
   await deps.store.apply([{ step: 'records.insert', row }])
   if (row.due_at !== null) deps.alarms.set(row.due_at)
-  return { body: JSON.stringify(cronOf(row)) }
+  return { body: jsonText(cronOf(row)) }
 }
 
 async function update(deps: Deps, patch: CronPatch, head: CallHead) {
   for (;;) {
     const stored = await requireCron(deps.store, head, 'crons:update')
-    const before = JSON.parse(stored.body) as CronBody
+    const before = parseJson(stored.body) as CronBody
     if (patch.webhook) {
       const assistant = await deps.store.assistants.get(stored.app, before.assistant_id)
       await checkWebhook(deps, assistant ?? { app: stored.app, graph_id: '' }, patch.webhook)
@@ -102,7 +103,7 @@ async function update(deps: Deps, patch: CronPatch, head: CallHead) {
     // Fired or patched meanwhile: retry on the current row.
     if (failed !== -1) continue
     if (row.due_at !== null) deps.alarms.set(row.due_at)
-    return { body: JSON.stringify(cronOf(row)) }
+    return { body: jsonText(cronOf(row)) }
   }
 }
 

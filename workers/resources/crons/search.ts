@@ -3,6 +3,7 @@
 import type { Reply } from '../../../bus/serve.js'
 import { containsAll } from '../../../schemas/contains.js'
 import type { Cron, CronCount, CronSearch } from '../../../schemas/crons.js'
+import { jsonText } from '../../../schemas/exact.js'
 import { canonicalId } from '../../../schemas/ids.js'
 import { time } from '../../../schemas/json.js'
 import type { Store } from '../../../store/port.js'
@@ -40,7 +41,7 @@ export async function search(store: Store, access: CronAccess, body: CronSearch)
   if (sort === undefined) found.sort(by(sort_by as keyof Cron, order))
   const more = found.length > to
   return {
-    body: JSON.stringify(found.slice(from, to).map(cron => (select ? selectFields(cron, select) : cron))),
+    body: jsonText(found.slice(from, to).map(cron => (select ? selectFields(cron, select) : cron))),
     head: {
       headers: {
         'x-pagination-total': `${more ? to + 1 : found.length}`,

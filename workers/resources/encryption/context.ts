@@ -3,6 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { AuthUser } from '../../../schemas/auth/auth.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
+import { parseJson } from '../../../schemas/exact.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 
 export interface Served {
@@ -34,7 +35,7 @@ function headerOf(text: string): JsonObject {
   if (text.length > MAX_HEADER)
     throw fail('invalid', `X-Encryption-Context: expected at most ${MAX_HEADER} characters, got ${text.length}`)
   try {
-    const context: unknown = JSON.parse(Buffer.from(text, 'base64').toString())
+    const context: unknown = parseJson(Buffer.from(text, 'base64').toString())
     if (isObject(context)) return context
   } catch {
     // Refused below, as any other value.

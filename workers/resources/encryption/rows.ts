@@ -1,4 +1,5 @@
 /** Finds the encrypted values in what the store has read, and replaces them by what the handlers decrypt. */
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { fromBytes, fromText, isTyped, plainType, type Sealed, unpacked } from './envelope.js'
 import { CRON_KIND, METADATA, type TypedColumns, VALUE } from './steps.js'
 
@@ -50,12 +51,12 @@ function inRow(row: object, found: SealedCell[], outer: unknown): void {
 
 /** The encrypted members of the body of a cron. */
 function inCron(row: { body: string }, found: SealedCell[]): void {
-  const body = JSON.parse(row.body) as { [member: string]: unknown }
+  const body = parseJson(row.body) as { [member: string]: unknown }
   for (const [member, value] of Object.entries(body)) {
     const sealed = typeof value === 'string' ? fromText(value) : null
     const put = (plain: Uint8Array) => {
-      body[member] = JSON.parse(decoder.decode(plain))
-      row.body = JSON.stringify(body)
+      body[member] = parseJson(decoder.decode(plain))
+      row.body = jsonText(body)
     }
     if (sealed !== null) found.push({ sealed, row, put })
   }

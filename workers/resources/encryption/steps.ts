@@ -1,5 +1,6 @@
 /** The values of steps that the handlers of an application encrypt. Keys for searches are those of the encrypted values. */
 import { keysOf } from '../../../schemas/contains.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import type { Step } from '../../../store/steps.js'
 import { bytesOf, fromBytes, fromText, type Kind, type Sealed, textOf, typedOf } from './envelope.js'
@@ -140,18 +141,16 @@ function records(kind: string, row: { body?: string }): Cell[] {
   if (row.body === undefined) return []
   if (kind === IDEMPOTENCY) return texts('run', row, { body: 'blob' })
   if (kind !== CRON_KIND) return []
-  const body = JSON.parse(row.body) as JsonObject
+  const body = parseJson(row.body) as JsonObject
   return Object.entries(CRON).flatMap(([field, kind]) => {
     const value = body[field]
     // A text is encrypted already.
     if (value === undefined || value === null || typeof value === 'string') return []
     const put = (sealed: Sealed) => {
       body[field] = textOf(sealed)
-      row.body = JSON.stringify(body)
+      row.body = jsonText(body)
     }
-    return [
-      { model: 'cron', field, kind, bytes: encoder.encode(JSON.stringify(value)), put, drop: () => delete row.body },
-    ]
+    return [{ model: 'cron', field, kind, bytes: encoder.encode(jsonText(value)), put, drop: () => delete row.body }]
   })
 }
 
@@ -199,5 +198,5 @@ function typed(row: object, field: string, { type, value, size }: TypedColumns):
 }
 
 const keysFrom = (step: { keys?: readonly string[] }, json: string): void => {
-  step.keys = keysOf(JSON.parse(json) as JsonObject)
+  step.keys = keysOf(parseJson(json) as JsonObject)
 }

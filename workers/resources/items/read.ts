@@ -1,6 +1,7 @@
 /** Reads of items: one, a search by filter or by meaning, and the namespaces. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import {
   ANY_LABEL,
   type ItemSearch,
@@ -66,7 +67,7 @@ export async function searchItems(deps: Deps, access: Access, body: ItemSearch):
       ? listed(deps, app, prefix, page, conditions)
       : similar(deps, app, prefix, await embedQuery(deps, index, body.query!))
   for await (const row of rows) {
-    if (matches !== null && !matches(JSON.parse(row.value) as JsonObject)) continue
+    if (matches !== null && !matches(parseJson(row.value) as JsonObject)) continue
     if (!seesItem(access, row)) continue
     if (skipped++ < from) continue
     size += row.value.length
@@ -86,7 +87,7 @@ function conditionsOf(filter: JsonObject | null | undefined, { members }: Access
 /** All items at or below the prefix, most similar first, then those without vectors. */
 async function* similar(deps: Deps, app: string, prefix: string[], query: Float32Array): AsyncGenerator<FoundItem> {
   const ranked = new Set<string>()
-  const idOf = ({ namespace, key }: ItemRow) => JSON.stringify([namespace, key])
+  const idOf = ({ namespace, key }: ItemRow) => jsonText([namespace, key])
   for await (const { row, score } of deps.rankings.search(app, query, prefix)) {
     ranked.add(idOf(row))
     yield { ...row, score }

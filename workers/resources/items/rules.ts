@@ -1,4 +1,5 @@
 /** What reads and writes of items share: which items a caller sees, and how long items live. */
+import { parseJson } from '../../../schemas/exact.js'
 import type { ItemTtlDefaults } from '../../../schemas/items/items.js'
 import { merge } from '../../../schemas/json.js'
 import type { ItemRow } from '../../../store/rows/items.js'
@@ -15,7 +16,7 @@ export const NO_ITEM = 'Item not found'
 export const seesItem = (
   access: Access,
   { value, namespace, key }: Pick<ItemRow, 'value' | 'namespace' | 'key'>,
-): boolean => access.filter === null || seesObject(access, merge(JSON.parse(value), { namespace, key }))
+): boolean => access.filter === null || seesObject(access, merge(parseJson(value), { namespace, key }))
 
 export const expiryOf = (ttl: number | null, now: number): number | null =>
   ttl === null ? null : now + Math.ceil(ttl * MINUTE_MS)

@@ -1,5 +1,6 @@
 /** Writes of items: puts with their vectors, removals, and the sweep of what has expired. */
 import { fail, type WeftError } from '../../../schemas/errors.js'
+import { jsonText } from '../../../schemas/exact.js'
 import { type ItemPut, type ItemRef, itemKey, namespaceOf } from '../../../schemas/items/items.js'
 import type { ItemRow } from '../../../store/rows/items.js'
 import type { Step } from '../../../store/steps.js'
@@ -90,7 +91,7 @@ export async function putStep(
     app,
     namespace: namespaceOf(body.namespace, 'write'),
     key: itemKey(body.key),
-    value: JSON.stringify(body.value),
+    value: jsonText(body.value),
     created_at: now,
     updated_at: now,
     ttl,

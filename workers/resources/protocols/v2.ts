@@ -7,6 +7,7 @@ import type { IValidation } from 'typia'
 import { decodeAs, decodeJson, parseLarge } from '../../../bus/decode.js'
 import { bytesHandler, type Context, jsonHandler } from '../../../bus/serve.js'
 import { type ErrorCode, fail, WeftError } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import * as v2 from '../../../schemas/protocols/v2.js'
 import { isTerminal, type RunCreate, type StreamMode, validateRunCreate } from '../../../schemas/runs.js'
@@ -27,7 +28,7 @@ import { treeOf } from './v2-tree.js'
 
 export const commands = (deps: Deps) => ({
   /** The validated filter of an event stream (docs/spec/protocol-v2.md#event-streams). */
-  filter: jsonHandler<v2.EventsRequest>(v2.validateEventsRequest, body => ({ body: JSON.stringify(askedOf(body)) })),
+  filter: jsonHandler<v2.EventsRequest>(v2.validateEventsRequest, body => ({ body: jsonText(askedOf(body)) })),
   command: bytesHandler(async (bytes, context) => {
     const command = readCommand(bytes, () => null)
     if (typeof command === 'string') return { head: { status: 400 }, body: command }
@@ -45,7 +46,7 @@ export const commands = (deps: Deps) => ({
     try {
       return {
         head: { action: true as const },
-        body: JSON.stringify({ id: command.id, ...order(command.params ?? {}) }),
+        body: jsonText({ id: command.id, ...order(command.params ?? {}) }),
       }
     } catch (error) {
       return { body: v2.errorText(command.id, 'invalid_argument', (error as Error).message) }
@@ -79,8 +80,7 @@ function idIn(bytes: Uint8Array): number | null {
 
 function askedOf({ channels, namespaces, depth, since }: v2.EventsRequest): v2.EventsAsked {
   const unknown = v2.unknownChannel(channels)
-  if (unknown !== undefined)
-    throw fail('invalid', `channels: expected ${v2.CHANNELS_TEXT}, got ${JSON.stringify(unknown)}`)
+  if (unknown !== undefined) throw fail('invalid', `channels: expected ${v2.CHANNELS_TEXT}, got ${jsonText(unknown)}`)
   return {
     filter: { channels, namespaces: namespaces?.length ? namespaces : null, depth: depth ?? null },
     from: since ?? 'current',
@@ -157,7 +157,7 @@ const CODES: { [code in ErrorCode]?: v2.ProtocolError } = {
 }
 
 function checkParams<T>(params: JsonObject, validate: (value: unknown) => IValidation<T>): T {
-  return decodeAs(Buffer.from(JSON.stringify(params)), validate)
+  return decodeAs(Buffer.from(jsonText(params)), validate)
 }
 
 // Runs.
@@ -281,7 +281,7 @@ async function isRepeated({ store }: Deps, { head }: Context): Promise<boolean> 
 /** Ids of the interrupts that wait for an answer; none while a run is under way. */
 function pendingOf({ interrupts, active, queue }: ThreadRow): string[] {
   if (active !== null || queue.length > 0) return []
-  const raised = Object.values(JSON.parse(interrupts) as { [task_id: string]: Interrupt[] })
+  const raised = Object.values(parseJson(interrupts) as { [task_id: string]: Interrupt[] })
   return raised.flat().map(({ id }) => id)
 }
 

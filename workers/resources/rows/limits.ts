@@ -1,5 +1,6 @@
 /** Limits of what clients store with an assistant, a cron, a thread or a run. */
 import { fail } from '../../../schemas/errors.js'
+import { jsonText } from '../../../schemas/exact.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import type { RunCreate } from '../../../schemas/runs.js'
 
@@ -40,7 +41,7 @@ export function checkConfig({
 
 /** The JSON text of metadata; throws invalid when it is too large. */
 export function metadataText(metadata: object): string {
-  const text = JSON.stringify(metadata)
+  const text = jsonText(metadata)
   if (text.length > MAX_METADATA)
     throw fail('invalid', `metadata: expected at most ${MAX_METADATA} characters of JSON, got ${text.length}`)
   return text

@@ -3,6 +3,7 @@
  * stored, because resource workers need it also while no graph worker runs.
  */
 import { isDeepStrictEqual } from 'node:util'
+import { jsonText } from '../../../schemas/exact.js'
 import type { Store } from '../../../store/port.js'
 import { newRecord } from './record.js'
 
@@ -55,7 +56,7 @@ export function openPoolSettings<Value>(store: Store, kind: string): PoolSetting
       if (value === null) await store.apply([{ step: 'records.remove', kind, id, where: {} }])
       else {
         // Never removed in between: without its settings a pool would be served as one that has none.
-        const body = JSON.stringify(value)
+        const body = jsonText(value)
         const row = newRecord(kind, id, { app, parent: app, body })
         if ((await store.apply([{ step: 'records.insert', row }])) !== -1)
           await store.apply([{ step: 'records.patch', kind, id, where: {}, set: { body, updated_at: row.updated_at } }])

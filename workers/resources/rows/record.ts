@@ -1,4 +1,5 @@
 /** Records: as they are first inserted, all of a query, and settings that are made once per store. */
+import { jsonText } from '../../../schemas/exact.js'
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import type { Store } from '../../../store/port.js'
 import type { RecordQuery, RecordRow } from '../../../store/rows/records.js'
@@ -59,7 +60,7 @@ export async function onceInStore<T>(store: Store, id: string, make: () => T): P
   const stored = await read()
   if (stored !== null) return { value: stored, mine: false }
   const value = make()
-  const row = newRecord('setting', id, { body: JSON.stringify(value) })
+  const row = newRecord('setting', id, { body: jsonText(value) })
   if ((await store.apply([{ step: 'records.insert', row }])) === -1) return { value, mine: true }
   return { value: (await read())!, mine: false }
 }

@@ -1,6 +1,7 @@
 /** Rows as the text that clients get. Stored JSON text is inserted as it is, never parsed and serialised again. */
 
 import type { AssistantField } from '../../../schemas/assistants.js'
+import { jsonText } from '../../../schemas/exact.js'
 import { time } from '../../../schemas/json.js'
 import type { AssistantRow, AssistantVersionRow } from '../../../store/rows/assistants.js'
 import type { ItemRow } from '../../../store/rows/items.js'
@@ -8,7 +9,7 @@ import type { RunRow } from '../../../store/rows/runs.js'
 import type { StateRow, ThreadRow } from '../../../store/rows/threads.js'
 
 const decoder = new TextDecoder()
-const json = JSON.stringify
+const json = jsonText
 
 /** The members of an assistant as JSON text. */
 export const assistantFields = (row: AssistantRow): { [field in AssistantField]: string } => ({

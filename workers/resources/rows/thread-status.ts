@@ -1,4 +1,5 @@
 /** The status of a thread (docs/spec/threads.md#status), its next run, and its fields before a run, for a rollback. */
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import type { ThreadStatus } from '../../../schemas/threads.js'
 import type { RunSummary } from '../../../store/rows/runs.js'
 import type { Queued, ThreadRow } from '../../../store/rows/threads.js'
@@ -34,9 +35,9 @@ export function leftBy(
 type Base = Pick<ThreadRow, 'latest_checkpoint_id' | 'settled' | 'interrupts' | 'error'>
 
 export const baseText = ({ latest_checkpoint_id, settled, interrupts, error }: Base): string =>
-  JSON.stringify({ latest_checkpoint_id, settled, interrupts, error })
+  jsonText({ latest_checkpoint_id, settled, interrupts, error })
 
 export const readBase = (text: string | null): Base =>
   text === null
     ? { latest_checkpoint_id: null, settled: 'idle', interrupts: '{}', error: null }
-    : (JSON.parse(text) as Base)
+    : (parseJson(text) as Base)

@@ -5,6 +5,7 @@
 
 import { keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { isObject, type JsonObject, merge } from '../../../schemas/json.js'
 import type { Store } from '../../../store/port.js'
 import type { RecordRow } from '../../../store/rows/records.js'
@@ -44,7 +45,7 @@ export async function acceptNew(
     ...newThread({
       app: run.app,
       thread_id: run.thread_id,
-      metadata: JSON.stringify(metadata),
+      metadata: jsonText(metadata),
       temporary: run.temporary,
       ttl,
     }),
@@ -130,7 +131,7 @@ export async function accept(
       newThread({
         app: run.app,
         thread_id: run.thread_id,
-        metadata: JSON.stringify(given),
+        metadata: jsonText(given),
         ttl: await deps.ttls.of(run.app),
       })
     const decision: Decision = await decide(deps, run, base)
@@ -140,10 +141,10 @@ export async function accept(
       return outcome
     }
     expects?.(base)
-    const stored: unknown = JSON.parse(base.metadata)
+    const stored: unknown = parseJson(base.metadata)
     const ids = { graph_id: run.graph_id, assistant_id: run.assistant_id }
     const merged = merge(isObject(stored) ? stored : null, ids)
-    const metadata = JSON.stringify(merged)
+    const metadata = jsonText(merged)
     const isNew = thread === null || metadata !== thread.metadata
     // The type rejects a misspelled column, which an adapter would not write.
     const set: Partial<ThreadRow> = {

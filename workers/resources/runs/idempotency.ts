@@ -8,6 +8,7 @@ import { createHash, hash } from 'node:crypto'
 import type { Reply } from '../../../bus/serve.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import type { Store } from '../../../store/port.js'
 import type { RecordRow } from '../../../store/rows/records.js'
 import type { RunRow, RunSummary } from '../../../store/rows/runs.js'
@@ -45,9 +46,9 @@ interface Made {
 export function keyOf(head: CallHead, bytes: Uint8Array): IdempotencyKey | undefined {
   if (head.idempotency_key === undefined) return undefined
   const app = appOf(head)
-  const where = JSON.stringify([head.run?.mode, head.params?.thread_id?.toLowerCase()])
+  const where = jsonText([head.run?.mode, head.params?.thread_id?.toLowerCase()])
   return {
-    id: hash('sha256', JSON.stringify([app, head.identity?.identity, head.idempotency_key])),
+    id: hash('sha256', jsonText([app, head.identity?.identity, head.idempotency_key])),
     app,
     fingerprint: createHash('sha256').update(where).update(bytes).digest('hex'),
   }
@@ -62,7 +63,7 @@ export const keyRecord = (
   newRecord(KIND, id, {
     app,
     parent: thread_id,
-    body: JSON.stringify({ print: fingerprint, ...made }),
+    body: jsonText({ print: fingerprint, ...made }),
     due_at: created_at + KEPT_MS,
   })
 
@@ -90,7 +91,7 @@ export async function readKey<Body = Made>(store: Store, { id, fingerprint }: Id
     await store.apply([{ step: 'records.remove', kind: KIND, id, where: { rev: record.rev } }])
     return null
   }
-  const { print: stored, ...body } = JSON.parse(record.body) as { print: string }
+  const { print: stored, ...body } = parseJson(record.body) as { print: string }
   if (stored !== fingerprint)
     throw fail('invalid', 'Idempotency-Key: it was used for another request within the last 24 hours')
   return body as Body
@@ -99,14 +100,14 @@ export async function readKey<Body = Made>(store: Store, { id, fingerprint }: Id
 /** Whether the key belongs to this run. */
 export async function ownsKey(store: Store, { id }: RecordRow, run_id: string): Promise<boolean> {
   const record = await store.records.get(KIND, id)
-  return record !== null && (JSON.parse(record.body) as Made).run_id === run_id
+  return record !== null && (parseJson(record.body) as Made).run_id === run_id
 }
 
 /** Removes the key of a run that is never accepted. */
 export async function removeKey(store: Store, { idempotency_id: id, run_id }: RunSummary): Promise<void> {
   if (id === null) return
   const record = await store.records.get(KIND, id)
-  if (record === null || (JSON.parse(record.body) as Made).run_id !== run_id) return
+  if (record === null || (parseJson(record.body) as Made).run_id !== run_id) return
   await store.apply([{ step: 'records.remove', kind: KIND, id, where: { rev: record.rev } }])
 }
 
@@ -114,10 +115,10 @@ export async function removeKey(store: Store, { idempotency_id: id, run_id }: Ru
 export async function stripKey(store: Store, { idempotency_id: id, run_id }: RunSummary): Promise<void> {
   const record = id === null ? null : await store.records.get(KIND, id)
   if (record === null) return
-  const made = JSON.parse(record.body) as Made
+  const made = parseJson(record.body) as Made
   if (made.run_id !== run_id || made.text === '') return
-  const text = JSON.stringify({ ...(JSON.parse(made.text) as object), kwargs: {} })
-  const set = { body: JSON.stringify({ ...made, text }) }
+  const text = jsonText({ ...(parseJson(made.text) as object), kwargs: {} })
+  const set = { body: jsonText({ ...made, text }) }
   await store.apply([{ step: 'records.patch', kind: KIND, id: record.id, where: { rev: record.rev }, set }])
 }
 

@@ -2,6 +2,7 @@
 import type { Context, Reply } from '../../../bus/serve.js'
 import { containsAll } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { merge } from '../../../schemas/json.js'
 import { readInteger, readNames, readObject } from '../../../schemas/query.js'
 import { RUN_FIELDS, type RunStatus } from '../../../schemas/runs.js'
@@ -42,7 +43,7 @@ async function findMatching({ store }: Deps, query: RunQuery, metadata: object, 
   for await (const page of pages(read, PAGE))
     for (const row of page) {
       await pause()
-      if (!isContained(JSON.parse(row.metadata))) continue
+      if (!isContained(parseJson(row.metadata))) continue
       found.push(row)
       if (found.length === offset + query.limit) return found.slice(offset)
     }
@@ -75,6 +76,6 @@ export async function runTexts(
 }
 
 function selectFields(text: string, select: readonly string[]): string {
-  const run = JSON.parse(text) as { [name: string]: unknown }
-  return JSON.stringify(merge(Object.fromEntries(select.map(name => [name, run[name] ?? null]))))
+  const run = parseJson(text) as { [name: string]: unknown }
+  return jsonText(merge(Object.fromEntries(select.map(name => [name, run[name] ?? null]))))
 }

@@ -1,4 +1,5 @@
 /** The stored execution request: the body of a create merged with its assistant (docs/spec/runs.md#payload). */
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { isObject, type JsonObject, merge, type Config as RunConfig } from '../../../schemas/json.js'
 import type { Durability, RunCreate, RunKwargs, StreamMode } from '../../../schemas/runs.js'
 import type { AssistantRow } from '../../../store/rows/assistants.js'
@@ -50,12 +51,12 @@ export function kwargsOf(body: RunCreate, assistant: Templates, options: Payload
   const { version, created_at, config, context } = assistant
   if (config.length + context.length > MAX_COPIED) {
     const reference: AssistantReference = { version, created_at }
-    return JSON.stringify({ assistant: reference, ...kwargs, config: overlay, context: body.context ?? null })
+    return jsonText({ assistant: reference, ...kwargs, config: overlay, context: body.context ?? null })
   }
-  return JSON.stringify({
+  return jsonText({
     ...kwargs,
-    config: configOf(JSON.parse(config), overlay, options.metadata),
-    context: contextOf(JSON.parse(context), body.context),
+    config: configOf(parseJson(config), overlay, options.metadata),
+    context: contextOf(parseJson(context), body.context),
   } satisfies RunKwargs)
 }
 
@@ -68,16 +69,16 @@ interface Referring extends AssistantReference {
 /** Null for kwargs that are whole. */
 export function readReference(run: Pick<RunRow, 'kwargs' | 'metadata'>): Referring | null {
   if (!run.kwargs.startsWith(REFERS)) return null
-  const { assistant, config, context, ...kwargs } = JSON.parse(run.kwargs) as RunKwargs & {
+  const { assistant, config, context, ...kwargs } = parseJson(run.kwargs) as RunKwargs & {
     assistant: AssistantReference
   }
   return {
     ...assistant,
     whole: template =>
-      JSON.stringify({
+      jsonText({
         ...kwargs,
-        config: configOf(JSON.parse(template.config), config, JSON.parse(run.metadata)),
-        context: contextOf(JSON.parse(template.context), context),
+        config: configOf(parseJson(template.config), config, parseJson(run.metadata)),
+        context: contextOf(parseJson(template.context), context),
       } satisfies RunKwargs),
   }
 }

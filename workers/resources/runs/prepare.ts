@@ -3,6 +3,7 @@ import { v7 } from 'uuid'
 import type { AuthUser } from '../../../schemas/auth/auth.js'
 import type { CallHead } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { type JsonObject, merge } from '../../../schemas/json.js'
 import type { RunCreate, RunMode } from '../../../schemas/runs.js'
 import type { AssistantRow } from '../../../store/rows/assistants.js'
@@ -96,9 +97,9 @@ export function newRun(
 ): RunRow {
   const now = clock.now()
   const { graph_id, assistant_id } = assistant
-  const user_id = userOf(body, JSON.parse(assistant.config)) ?? user?.identity
+  const user_id = userOf(body, parseJson(assistant.config)) ?? user?.identity
   const ids = { graph_id, assistant_id, thread_id, run_id, ...(user_id === undefined ? {} : { user_id }) }
-  const metadata = merge(withoutAuth(merge(JSON.parse(assistant.metadata), body.metadata)), ids)
+  const metadata = merge(withoutAuth(merge(parseJson(assistant.metadata), body.metadata)), ids)
   return {
     app: assistant.app,
     run_id,
@@ -141,7 +142,7 @@ export function newRun(
     idempotency_id: null,
     result: null,
     key_id: key?.id ?? null,
-    auth_user: user == null ? null : JSON.stringify(user),
+    auth_user: user == null ? null : jsonText(user),
     traceparent: traceparent ?? null,
   }
 }

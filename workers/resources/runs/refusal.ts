@@ -1,4 +1,5 @@
 /** Why a run may not start: asked when it is accepted and may start at once, else when it is claimed. */
+import { parseJson } from '../../../schemas/exact.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import type { RunRow } from '../../../store/rows/runs.js'
 import type { ThreadRow } from '../../../store/rows/threads.js'
@@ -31,7 +32,7 @@ export async function resumeFault({ apps }: Deps, thread: ThreadRow, run: RunRow
 
 /** Whether the run answers the tasks of the newest checkpoint; those of an earlier one may be of another graph. */
 function answers({ kwargs }: RunRow, { latest_checkpoint_id }: ThreadRow): boolean {
-  const { command, config } = JSON.parse(kwargs) as {
+  const { command, config } = parseJson(kwargs) as {
     command: JsonObject | null
     config?: { configurable?: JsonObject }
   }

@@ -2,6 +2,7 @@
  * Completes creates, claims and ends that a crash interrupted between two steps (decision 003). A store with transactions
  * never needs it; it is called for all stores, because the port allows stores without.
  */
+import { jsonText } from '../../../schemas/exact.js'
 import { isTerminal } from '../../../schemas/runs.js'
 import type { RunSummary } from '../../../store/rows/runs.js'
 import type { Active, ThreadRow } from '../../../store/rows/threads.js'
@@ -88,7 +89,7 @@ export async function repair(deps: Deps, thread: ThreadRow, only?: string): Prom
 async function settledBy(deps: Deps, thread: ThreadRow, run: RunSummary) {
   const left = await computeFinalState(deps, thread, run)
   if (left === null) refreshLater(deps, thread)
-  const interrupts = left === null ? thread.interrupts : JSON.stringify(left.interrupts)
+  const interrupts = left === null ? thread.interrupts : jsonText(left.interrupts)
   const { left_by } = { ...thread, ...leftBy(run, thread.latest_checkpoint_id) }
   return {
     settled: settledOf(run.error, left, thread.settled),

@@ -10,6 +10,7 @@ import {
   validateRunIds,
 } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { cancelsByLeaving } from '../../../schemas/query.js'
 import {
   isTerminal,
@@ -118,17 +119,17 @@ export const runs = (deps: Deps) => ({
     body: JSON.stringify(await spansOf(deps, await summary(deps, head, 'threads:read'))),
   })),
   webhook: bytesHandler(async (_, { head }) => ({
-    body: JSON.stringify(await deliveries(deps, await summary(deps, head, 'threads:read'))),
+    body: jsonText(await deliveries(deps, await summary(deps, head, 'threads:read'))),
   })),
   repeat_webhook: bytesHandler(async (_, { head }) => ({
     head: { status: 202 },
-    body: JSON.stringify(await repeat(deps, await summary(deps, head, 'threads:update'))),
+    body: jsonText(await repeat(deps, await summary(deps, head, 'threads:update'))),
   })),
   /** The state of many runs in one call: an edge learns so of ends whose message was lost. */
   peek: jsonHandler<RunIds>(validateRunIds, async ({ run_ids }) => {
     const rows = await deps.store.runs.summary(run_ids)
     return {
-      body: JSON.stringify({
+      body: jsonText({
         runs: rows.map(({ run_id, status, attempt, pool, last_event_id, resumable_until_id }) => ({
           run_id,
           status: status === 'accepting' ? 'pending' : status,
@@ -178,7 +179,7 @@ async function rejoin({ store }: Deps, row: RunSummary, { query, run }: CallHead
 
 async function modesOf({ store }: Deps, run_id: string): Promise<StreamMode[]> {
   const run = await store.runs.get(run_id)
-  return run === null ? [] : (JSON.parse(run.kwargs) as RunKwargs).stream_mode
+  return run === null ? [] : (parseJson(run.kwargs) as RunKwargs).stream_mode
 }
 
 async function summary(deps: Deps, head: CallHead, event: AuthEvent): Promise<RunSummary> {
@@ -213,7 +214,7 @@ async function result({ store }: Deps, row: RunSummary): Promise<string | Uint8A
   const thread = await store.threads.get(row.app, row.thread_id)
   if (thread === null) return '{}'
   if (thread.active?.run_id === row.run_id) return null
-  const interrupts = Object.values(JSON.parse(thread.interrupts) as { [task: string]: unknown[] }).flat()
+  const interrupts = Object.values(parseJson(thread.interrupts) as { [task: string]: unknown[] }).flat()
   const own = (await store.runs.get(row.run_id))?.result
   if (own) return own
   const state = await store.threads.state(row.thread_id)

@@ -5,6 +5,7 @@
  */
 import type { Reply } from '../../../bus/serve.js'
 import { containsAll } from '../../../schemas/contains.js'
+import { parseJson } from '../../../schemas/exact.js'
 import { isUuid } from '../../../schemas/ids.js'
 import type { RunFilter, RunSearch, RunStatus } from '../../../schemas/runs.js'
 import type { RunConditions, RunCursor, RunSummary } from '../../../store/rows/runs.js'
@@ -95,7 +96,7 @@ function matcherOf({ store }: Deps, access: Access, { metadata, text }: RunFilte
     const pause = openPause()
     const found: RunSummary[] = []
     for (const row of rows) {
-      if (hasText(row, part) && (isContained === null || isContained(JSON.parse(row.metadata)))) found.push(row)
+      if (hasText(row, part) && (isContained === null || isContained(parseJson(row.metadata)))) found.push(row)
       await pause()
     }
     const isVisible = await visibleThreads(
@@ -110,7 +111,7 @@ function matcherOf({ store }: Deps, access: Access, { metadata, text }: RunFilte
 function hasText({ error: stored }: RunSummary, part: string): boolean {
   if (part === '') return true
   if (stored === null) return false
-  const { error, message } = JSON.parse(stored) as { error: string; message: string }
+  const { error, message } = parseJson(stored) as { error: string; message: string }
   return `${error}: ${message}`.toLowerCase().includes(part)
 }
 

@@ -9,6 +9,7 @@ import type { Reply } from '../../../bus/serve.js'
 import { purgeEvents, purgeSpans } from '../../../bus/streams.js'
 import type { Lease } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText } from '../../../schemas/exact.js'
 import { validateFinishHead } from '../../../schemas/host.js'
 import { token } from '../../../schemas/ids.js'
 import { cutter } from '../../../schemas/packed.js'
@@ -131,7 +132,7 @@ async function readFinalState(settling: Settling): Promise<Progress> {
   return undefined
 }
 
-const errorText = ({ error }: Outcome): string | null => (error === null ? null : JSON.stringify(error))
+const errorText = ({ error }: Outcome): string | null => (error === null ? null : jsonText(error))
 /** The result cannot be read from the thread. */
 const keepsResult = ({ run, outcome: { state } }: Settling): boolean =>
   run.temporary || state?.interrupts_only === true || (state !== undefined && state.output !== null)
@@ -193,7 +194,7 @@ function threadStep({ lease, outcome, run, thread, final }: Settling, latest_che
       active: null,
       settled,
       error: isRefusedAnswer(error) ? null : error,
-      interrupts: left === null ? thread.interrupts : JSON.stringify(left.interrupts, withoutNoSchema),
+      interrupts: left === null ? thread.interrupts : jsonText(left.interrupts, withoutNoSchema),
       ...leftBy(run, latest_checkpoint_id),
       status: statusOf({ active: null, queue: thread.queue, settled }),
       latest_checkpoint_id,

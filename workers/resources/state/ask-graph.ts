@@ -1,6 +1,7 @@
 /** Questions to graph code about a thread (decision 008): a graph worker of the thread's graph lends a host. */
 import type { UiCall } from '../../../schemas/app-host.js'
 import { fail, WeftError } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import type { DrawCall, HistoryCall, SchemasCall, StateCall, SubgraphsCall, UpdateCall } from '../../../schemas/host.js'
 import { token } from '../../../schemas/ids.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
@@ -46,7 +47,7 @@ export async function askHost(
   const isAlias = question.verb === 'ui' && !(await apps.serves(app, graph_id))
   const pool = await (isAlias ? apps.anyPool(app) : apps.poolOf(app, graph_id))
   if (pool === null) throw fail('unavailable', `Nobody serves the graph "${graph_id}" at the moment`)
-  const body = Buffer.from(JSON.stringify({ ...question, graph_id, thread_id, config }))
+  const body = Buffer.from(jsonText({ ...question, graph_id, thread_id, config }))
   const until = performance.now() + timeout
   const ask = async (offered: boolean) => {
     const options = { timeout: until - performance.now(), silence: SILENCE_MS, repeat: true, offered }
@@ -68,7 +69,7 @@ export async function askGraph(deps: Deps, row: ThreadRow, question: Question): 
   if (graph_id === undefined)
     throw fail('bad_request', `Thread ${thread_id} has no graph: run one on it, or name it as metadata.graph_id`)
   const assistant = assistant_id === undefined ? null : await findAssistant(deps.store, wholeApp(app), assistant_id)
-  const config = assistant?.graph_id === graph_id ? (JSON.parse(assistant.config) as JsonObject) : {}
+  const config = assistant?.graph_id === graph_id ? (parseJson(assistant.config) as JsonObject) : {}
   return askHost(deps, { app, thread_id, graph_id, config }, question)
 }
 
@@ -84,7 +85,7 @@ export async function authorOf({ apps }: Pick<Deps, 'apps'>, row: ThreadRow): Pr
 
 /** Graph and assistant in the metadata of the thread: of its newest run, or given by the client at its creation. */
 export function graphIds(row: Pick<ThreadRow, 'metadata'>): Partial<Author> {
-  const metadata: unknown = JSON.parse(row.metadata)
+  const metadata: unknown = parseJson(row.metadata)
   if (!isObject(metadata)) return {}
   const { graph_id, assistant_id } = metadata
   return {

@@ -3,6 +3,7 @@
  * status of the thread (docs/spec/threads.md#status). Only graph code can render it, so a host does.
  */
 import { parseLarge } from '../../../bus/decode.js'
+import { jsonText } from '../../../schemas/exact.js'
 import { type Interrupt, interruptsOf, type ThreadState } from '../../../schemas/threads.js'
 import type { StateRow, ThreadRow } from '../../../store/rows/threads.js'
 import type { Deps } from '../context.js'
@@ -46,7 +47,7 @@ export async function refreshState(
   if (row.active !== null) return { row, state }
   const { next, interrupts } = readLeft(state.rest)
   const settled = settledOf(row.error, { next }, row.settled)
-  const set = { settled, status: statusOf({ ...row, settled }), interrupts: JSON.stringify(interrupts) }
+  const set = { settled, status: statusOf({ ...row, settled }), interrupts: jsonText(interrupts) }
   const failed = await deps.store.apply([
     { step: 'threads.patch', thread_id, where: { rev: row.rev }, set },
     { step: 'threads.state', thread_id, ...state },
@@ -63,8 +64,8 @@ export function splitState(head: string, text: Uint8Array): StateRow & { values:
   const { values, ...rest } = parseLarge<ThreadState>(text)
   return {
     latest_checkpoint_id: head,
-    values: Buffer.from(JSON.stringify(values)),
-    rest: Buffer.from(JSON.stringify(rest).slice(1)),
+    values: Buffer.from(jsonText(values)),
+    rest: Buffer.from(jsonText(rest).slice(1)),
   }
 }
 

@@ -1,6 +1,7 @@
 /** Parts of ThreadStates for clients that select them (docs/spec/threads.md#state-and-history). */
 import { parseLarge } from '../../../bus/decode.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText } from '../../../schemas/exact.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import type { ThreadState } from '../../../schemas/threads.js'
 
@@ -36,7 +37,7 @@ export function selectFields(select: readonly string[]): (text: string | Uint8Ar
   }
   return text => {
     const parsed = parseLarge<JsonObject | JsonObject[]>(text)
-    return JSON.stringify(Array.isArray(parsed) ? parsed.map(reduce) : reduce(parsed))
+    return jsonText(Array.isArray(parsed) ? parsed.map(reduce) : reduce(parsed))
   }
 }
 

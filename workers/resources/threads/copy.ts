@@ -7,6 +7,7 @@ import { v7 } from 'uuid'
 import { parseLarge } from '../../../bus/decode.js'
 import { keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { type JsonObject, merge } from '../../../schemas/json.js'
 import { interruptsOf, type ThreadState } from '../../../schemas/threads.js'
 import type { Store } from '../../../store/port.js'
@@ -40,7 +41,7 @@ export async function copyThread(
   const { app } = access
   for (let tries = 0; tries < TRIES; tries++) {
     const source = await requireThread(store, access, thread_id)
-    const merged = merge(JSON.parse(source.metadata), stamp)
+    const merged = merge(parseJson(source.metadata), stamp)
     const made = newThread({ app, thread_id: v7(), metadata: metadataText(merged), ttl: await deps.ttls.of(app) })
     const half = { ...made, temporary: true, ttl: null, expires_at: made.created_at + HALF_MADE_MS }
     await store.apply([{ step: 'threads.insert', row: half, keys: keysOf(merged) }])
@@ -128,7 +129,7 @@ async function copyCheckpoints(
 }
 
 /** A key that is unique for the list of parts. */
-export const keyOf = (...parts: string[]): string => JSON.stringify(parts)
+export const keyOf = (...parts: string[]): string => jsonText(parts)
 
 /** Replaces every occurrence of one id by the other; both have the same length. */
 function swapper(from: string, to: string) {
@@ -157,15 +158,15 @@ function stateFor(source: ThreadRow, state: StateRow | null, to: string): { step
     return { steps: [], left: { settled: left, status: left, interrupts } }
   }
   const rest = parseLarge<ThreadState>(state.rest, '{')
-  const named = <T>(part: T): T => JSON.parse(JSON.stringify(part).replaceAll(source.thread_id, to)) as T
+  const named = <T>(part: T): T => parseJson(jsonText(part).replaceAll(source.thread_id, to)) as T
   rest.checkpoint = named(rest.checkpoint)
   rest.parent_checkpoint = named(rest.parent_checkpoint)
   rest.metadata = named(rest.metadata)
   rest.tasks = rest.tasks.map(task => ({ ...task, checkpoint: named(task.checkpoint) }))
-  const text = Buffer.from(JSON.stringify(rest).slice(1))
+  const text = Buffer.from(jsonText(rest).slice(1))
   const status = settledOf(null, rest, 'idle')
   return {
     steps: [{ step: 'threads.state', thread_id: to, latest_checkpoint_id: head, values: state.values, rest: text }],
-    left: { settled: status, status, interrupts: JSON.stringify(interruptsOf(rest.tasks)) },
+    left: { settled: status, status, interrupts: jsonText(interruptsOf(rest.tasks)) },
   }
 }

@@ -1,5 +1,6 @@
 /** Changing threads (docs/spec/threads.md#create). */
 import { keysOf } from '../../../schemas/contains.js'
+import { parseJson } from '../../../schemas/exact.js'
 import { isObject, merge } from '../../../schemas/json.js'
 import type { ThreadPatch } from '../../../schemas/threads.js'
 import type { ThreadRow } from '../../../store/rows/threads.js'
@@ -23,7 +24,7 @@ export async function patch(deps: Deps, access: Access, thread_id: string, body:
         if ((await deps.store.apply([{ ...step, set }])) === -1) return { ...row, ...set, rev: row.rev + 1 }
         continue
       }
-      const stored: unknown = JSON.parse(row.metadata)
+      const stored: unknown = parseJson(row.metadata)
       const merged = merge(isObject(stored) ? stored : null, body.metadata)
       const metadata = metadataText(merged)
       const failed = await deps.store.apply([{ ...step, set: { ...set, metadata }, keys: keysOf(merged) }])

@@ -3,6 +3,7 @@
  * the blobs that no marked one refers to, are removed.
  */
 
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { canonicalId } from '../../../schemas/ids.js'
 import { isObject } from '../../../schemas/json.js'
 import type { ThreadPrune } from '../../../schemas/threads.js'
@@ -137,7 +138,7 @@ async function metadataOf(
 ): Promise<{ [key: string]: unknown }> {
   const [row] = await checkpoints.rows({ thread_id, after: { seq: seq - 1 }, limit: 1, bytes: 1 })
   if (row === undefined || row.seq !== seq || row.meta_type !== 'json') return {}
-  const metadata: unknown = JSON.parse(Buffer.from(row.metadata).toString())
+  const metadata: unknown = parseJson(Buffer.from(row.metadata).toString())
   return isObject(metadata) ? metadata : {}
 }
 
@@ -179,7 +180,7 @@ export async function storageText({ store }: Deps, { thread_id }: ThreadRow): Pr
   const { checkpoints, blobs, writes } = await store.checkpoints.storage(thread_id)
   const shown = ({ rows, bytes }: { rows: number; bytes: number }) => ({ bytes, count: rows })
   const by_channel = Object.fromEntries(blobs.channels.map(one => [one.channel, shown(one)]))
-  return JSON.stringify({
+  return jsonText({
     thread_id,
     total_bytes: checkpoints.bytes + blobs.bytes + writes.bytes,
     checkpoints: shown(checkpoints),

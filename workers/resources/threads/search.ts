@@ -6,6 +6,7 @@
 import { parseLarge } from '../../../bus/decode.js'
 import { containsAll, keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { canonicalId } from '../../../schemas/ids.js'
 import { type Path, readPaths, valueAt } from '../../../schemas/paths.js'
 import type { ThreadField, ThreadFilter, ThreadSearch } from '../../../schemas/threads.js'
@@ -106,7 +107,7 @@ async function* findMatching(
   if (keys.length > 0) query.keys = keys
   const isContained = containsAll(metadata)
   const isMine = (row: ThreadRow) =>
-    sees(access, row.metadata) && (isEmpty(metadata) || isContained(JSON.parse(row.metadata)))
+    sees(access, row.metadata) && (isEmpty(metadata) || isContained(parseJson(row.metadata)))
   const pause = openPause()
   for (;;) {
     const { rows, next } = await store.threads.list(query)
@@ -181,7 +182,7 @@ function extractedText(row: ThreadRow, state: StateRow | null, paths: [string, P
   const parts = new Map<string | number, unknown>()
   const out = paths.map(([alias, [part, ...path]]) => {
     if (!parts.has(part!)) parts.set(part!, parseLarge(fields[part!] ?? 'null'))
-    return `${JSON.stringify(alias)}:${JSON.stringify(valueAt(parts.get(part!), path))}`
+    return `${jsonText(alias)}:${jsonText(valueAt(parts.get(part!), path))}`
   })
   return `{${out.join()}}`
 }

@@ -6,6 +6,7 @@ import { unpackAs } from '../../../bus/decode.js'
 import { bytesHandler, jsonHandler } from '../../../bus/serve.js'
 import { type Checkpoint, PER_CLAIM } from '../../../schemas/checkpoints.js'
 import { fail } from '../../../schemas/errors.js'
+import { jsonText } from '../../../schemas/exact.js'
 import { type UpdatedHead, validateUpdatedHead } from '../../../schemas/host.js'
 import { cutter } from '../../../schemas/packed.js'
 import { isTrue, readBoolean, readInteger, readList } from '../../../schemas/query.js'
@@ -128,7 +129,7 @@ async function update(deps: Deps, access: Access, thread_id: string, body: State
       const updated = await updateBy(deps, row, supersteps, checkpoint)
       if (await commit(deps, row, updated)) {
         const made = { ...updated.head.checkpoint, thread_id: row.thread_id }
-        return JSON.stringify({ checkpoint: made, configurable: made })
+        return jsonText({ checkpoint: made, configurable: made })
       }
     }
     throw fail('conflict', 'Thread is busy with a run: cancel it, or wait for its end')
@@ -220,7 +221,7 @@ function fieldsOf(row: ThreadRow, { by: { graph_id, assistant_id }, head: { head
     claim_no: row.claim_no + 1,
     settled,
     status: settled,
-    interrupts: JSON.stringify(interrupts),
+    interrupts: jsonText(interrupts),
     ...(graph_id === undefined
       ? {}
       : { left_by: { graph_id, ...(assistant_id === undefined ? {} : { assistant_id }) } }),

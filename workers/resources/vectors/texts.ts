@@ -3,6 +3,7 @@
  * value; `a.b`, `a[0]`, `a[-1]`, `a[*].b`, `*`, and `{a,b}`, several members. What a path does not find is left out.
  */
 import { fail } from '../../../schemas/errors.js'
+import { jsonText } from '../../../schemas/exact.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 
 /** The whole value. */
@@ -37,7 +38,7 @@ export function textsOf(value: JsonObject, paths: readonly string[]): string[] {
 
 function textOf(value: unknown): string | null {
   if (value === null || value === undefined) return null
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return typeof value === 'object' ? jsonText(value) : String(value)
 }
 
 function* find(value: unknown, steps: readonly Step[], room: { visits: number }): Generator<unknown> {
