@@ -212,6 +212,17 @@ async def test_debug_modes_hide_internal_keys(supervisor: Supervisor):
     assert not [key for key in checkpoint["config"]["configurable"] if key.startswith("__")]
 
 
+async def test_a_task_with_a_subgraph_has_its_config_in_checkpoints(supervisor: Supervisor):
+    modes = ["debug", "checkpoints"]
+    paused = await supervisor.run("outer", input={"steps": []}, stream_mode=modes)
+    task = paused.named("checkpoints")[-1]["tasks"][0]
+    place = {key: task["checkpoint"][key] for key in ("thread_id", "checkpoint_ns")}
+    assert place["checkpoint_ns"].startswith("inner:")
+    assert task["state"] == {"configurable": place}
+    debugged = [data["payload"] for data in paused.named("debug") if data["type"] == "checkpoint"]
+    assert "state" not in debugged[-1]["tasks"][0]
+
+
 async def test_order_of_writes_of_parallel_tasks(supervisor: Supervisor):
     ended = await supervisor.run("fanned", input={"steps": []})
     assert ended["values"]["steps"] == [str(n) for n in range(8)]

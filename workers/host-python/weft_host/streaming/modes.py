@@ -12,7 +12,7 @@ from ..objects import JsonObject
 from ..render import render
 from ..state import streamed
 from ..stream import Events, event_name
-from .debug import checkpoint_payload, debug_payload, task_payload
+from .debug import debug_payload, streamed_checkpoint, task_payload
 from .events import RunEvents
 from .lifecycle import Lifecycle
 from .messages import Accumulated, MessageTexts
@@ -37,7 +37,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
     "updates": with_interrupts,
     "custom": unchanged,
     "tasks": task_payload,
-    "checkpoints": checkpoint_payload,
+    "checkpoints": streamed_checkpoint,
     "debug": debug_payload,
     "tools": unchanged,
 }
