@@ -9,6 +9,7 @@ import { items } from './cases/items.js'
 import { joins } from './cases/joins.js'
 import { kinds } from './cases/kinds.js'
 import { multitask } from './cases/multitask.js'
+import { routes } from './cases/routes.js'
 import { runs } from './cases/runs.js'
 import { state } from './cases/state.js'
 import { streams } from './cases/streams.js'
@@ -25,6 +26,7 @@ const FAMILIES: { readonly [name: string]: readonly Case[] } = {
   joins,
   kinds,
   multitask,
+  routes,
   runs,
   state,
   streams,
@@ -34,7 +36,7 @@ const FAMILIES: { readonly [name: string]: readonly Case[] } = {
 }
 
 export function casesOf(language: Language, seed: number): Case[] {
-  return Object.entries({ ...FAMILIES, generated: generated(seed) }).flatMap(([family, cases]) =>
+  return Object.entries({ ...FAMILIES, generated: generated(language, seed) }).flatMap(([family, cases]) =>
     cases
       .filter(one => (one.language ?? language) === language)
       .map(one => ({ ...one, name: `${family}/${one.name}` })),

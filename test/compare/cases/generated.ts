@@ -1,6 +1,6 @@
 /** Combinations of fields that nobody has written down; the seed repeats them. */
 import fc from 'fast-check'
-import { type Case, STORED, stream, thread } from '../case.js'
+import { type Case, type Language, STORED, stream, thread } from '../case.js'
 
 const MANY = 60
 
@@ -11,18 +11,17 @@ const nodes = fc.oneof(fc.constant('*'), fc.subarray(['one', 'inner', 'inside', 
 /** The official server for Python fails at null. */
 const answers = json.filter(value => value !== null)
 
-const body = fc.record(
-  {
-    stream_mode: fc.uniqueArray(mode, { minLength: 1, maxLength: 3 }),
-    stream_subgraphs: fc.boolean(),
-    interrupt_before: nodes,
-    interrupt_after: nodes,
-    durability: fc.constantFrom('sync', 'async', 'exit'),
-    metadata: fc.dictionary(fc.string({ maxLength: 8 }), json, { maxKeys: 2 }),
-    multitask_strategy: fc.constantFrom('reject', 'enqueue', 'interrupt', 'rollback'),
-  },
-  { requiredKeys: ['stream_mode'] },
-)
+const FIELDS = {
+  stream_mode: fc.uniqueArray(mode, { minLength: 1, maxLength: 3 }),
+  interrupt_before: nodes,
+  interrupt_after: nodes,
+  metadata: fc.dictionary(fc.string({ maxLength: 8 }), json, { maxKeys: 2 }),
+  multitask_strategy: fc.constantFrom('reject', 'enqueue', 'interrupt', 'rollback'),
+}
+/** The official server for JavaScript ignores `durability`, and fails runs with `stream_subgraphs`. */
+const OF_PYTHON = { ...FIELDS, stream_subgraphs: fc.boolean(), durability: fc.constantFrom('sync', 'async', 'exit') }
+const bodyOf = (language: Language) =>
+  fc.record(language === 'python' ? OF_PYTHON : FIELDS, { requiredKeys: ['stream_mode'] })
 
 const call = fc.oneof(
   fc.tuple(fc.constant('echo'), fc.record({ text: json })),
@@ -32,14 +31,16 @@ const call = fc.oneof(
   fc.tuple(fc.constant('chat'), fc.record({ messages: fc.constant([{ role: 'user', content: 'hi', id: 'm1' }]) })),
 )
 
-export const generated = (seed: number): Case[] =>
-  fc.sample(fc.tuple(call, body, answers), { seed, numRuns: MANY }).map(([[graph, input], fields, answer], at) => ({
-    name: `${graph}/${at}`,
-    calls: [
-      thread(),
-      stream(graph, { input, ...fields }),
-      ...STORED,
-      stream(graph, { command: { resume: answer }, stream_mode: fields.stream_mode }),
-      ...STORED,
-    ],
-  }))
+export const generated = (language: Language, seed: number): Case[] =>
+  fc
+    .sample(fc.tuple(call, bodyOf(language), answers), { seed, numRuns: MANY })
+    .map(([[graph, input], fields, answer], at) => ({
+      name: `${graph}/${at}`,
+      calls: [
+        thread(),
+        stream(graph, { input, ...fields }),
+        ...STORED,
+        stream(graph, { command: { resume: answer }, stream_mode: fields.stream_mode }),
+        ...STORED,
+      ],
+    }))
