@@ -14,11 +14,14 @@ import { benchApp, endsWithUs, type Kind, plainEnv, type Server, stopAll, untilS
 const CLI = '2.0.0'
 const INSTALL_MS = 300_000
 
+const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'weft', `peer-langgraph-cli-${CLI}`)
+const command = join(folder, 'node_modules/.bin/langgraphjs')
+
+export const hasDevServer = (): boolean => existsSync(command)
+
 /** Throws an Error with one sentence when it cannot be installed. */
 export async function devServer(say: (line: string) => void): Promise<Kind> {
-  const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'weft', `peer-langgraph-cli-${CLI}`)
-  const command = join(folder, 'node_modules/.bin/langgraphjs')
-  if (!existsSync(command)) await install(folder, say)
+  if (!hasDevServer()) await install(folder, say)
   return {
     name: 'dev-server',
     async start({ wait = true, app: source = benchApp } = {}) {

@@ -9,15 +9,18 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort } from '../../cli/ports.js'
 import { root } from '../../cli/root.js'
-import { venvOf } from '../checks/venv.js'
+import { hasVenv, venvOf } from '../checks/venv.js'
 import type { LimitAnswer, LimitOrder } from './limit.js'
 import { spreadOf } from './load.js'
 import { endsWithUs, type Kind, plainEnv, type Server, stopAll, untilServed } from './server.js'
 
 export const pythonApp = join(root, 'test/apps/bench-py')
 
+const requirements = join(pythonApp, 'requirements.txt')
 /** The interpreter of the environment. */
-export const benchPython = (): Promise<string> => venvOf(join(pythonApp, 'requirements.txt'))
+export const benchPython = (): Promise<string> => venvOf(requirements)
+/** It was made before. */
+export const hasBenchPython = (): boolean => hasVenv(requirements)
 
 /** The graphs invoked directly by the library. */
 export async function measurePythonLimit(python: string, order: Omit<LimitOrder, 'app'>): Promise<LimitAnswer> {

@@ -12,6 +12,8 @@ const run = promisify(execFile)
 const INSTALL_MS = 170_000
 const LEFT_MS = 2 * INSTALL_MS
 const LOOK_MS = 200
+/** A file in a folder that was filled. */
+const COMPLETE = '.complete'
 
 /** Why tests in Python are skipped; null when there is a Python. */
 export const withoutPython = (): string | null =>
@@ -26,12 +28,19 @@ export const newestPython = (names: readonly string[]): string | null =>
  * cannot be made.
  */
 export async function venvOf(requirements: string, python = 'python3'): Promise<string> {
-  const key = createHash('sha256').update(readFileSync(requirements))
-  const name = (python === 'python3' ? key : key.update(python)).digest('hex').slice(0, 12)
-  return make(name, requirements, python, async (venv, program) => {
+  return make(nameOf(requirements, python), requirements, python, async (venv, program) => {
     await newVenv(python, [venv])
     await run(program, ['-m', 'pip', 'install', '--quiet', '-r', requirements], { timeout: INSTALL_MS })
   })
+}
+
+/** An environment with these requirements was made before. */
+export const hasVenv = (requirements: string): boolean =>
+  existsSync(join(cached(`python-${nameOf(requirements, 'python3')}`), COMPLETE))
+
+function nameOf(requirements: string, python: string): string {
+  const key = createHash('sha256').update(readFileSync(requirements))
+  return (python === 'python3' ? key : key.update(python)).digest('hex').slice(0, 12)
 }
 
 /** The same with a Python without pip: without uv, that of `tools`, the Python of an environment, installs. */
@@ -84,7 +93,7 @@ export const cached = (name: string): string =>
 
 /** Fills a folder unless it is complete; test files that need it at the same time wait for the first one. */
 export async function once(folder: string, fill: () => Promise<void>): Promise<void> {
-  const mark = join(folder, '.complete')
+  const mark = join(folder, COMPLETE)
   const lock = `${folder}.lock`
   mkdirSync(dirname(folder), { recursive: true })
   while (!existsSync(mark)) {

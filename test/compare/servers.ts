@@ -1,0 +1,99 @@
+/** Compares both servers of a language over a list of cases. */
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import PQueue from 'p-queue'
+import { root } from '../../cli/root.js'
+import { devServer } from '../../scripts/bench/peer-js.js'
+import { benchPython, pythonDevServer } from '../../scripts/bench/peer-python.js'
+import { type Kind, type Server, weft } from '../../scripts/bench/server.js'
+import type { Call, Case, Language } from './case.js'
+import { type Answer, type Saved, send } from './client.js'
+import { ABSENT, compareAnswers, type Difference, openIds } from './differ.js'
+import { knownOf } from './known.js'
+
+/** The official servers look for runs once in a while: a case that waits for one lets others go on. */
+const AT_ONCE = 12
+/** Differences that are printed for one call. */
+const SHOWN = 3
+
+export interface Score {
+  comparisons: number
+  equal: number
+  known: number
+  unexplained: number
+}
+
+type Say = (line: string) => void
+
+/** Starts both servers, and says each difference that no row explains. */
+export async function compareServers(language: Language, cases: readonly Case[], say: Say): Promise<Score> {
+  const app = join(root, 'test/apps/compare', language)
+  const python = language === 'python' ? await benchPython() : null
+  const kinds: Kind[] = [
+    weft({ app, env: python === null ? {} : { WEFT_PYTHON: python } }),
+    python === null ? await devServer(say) : pythonDevServer(python),
+  ]
+  const servers: Server[] = []
+  const score: Score = { comparisons: 0, equal: 0, known: 0, unexplained: 0 }
+  try {
+    for (const kind of kinds) servers.push(await kind.start({ app }))
+    const [ours, theirs] = servers.map(({ port }) => `http://127.0.0.1:${port}`) as [string, string]
+    const place = { ours, theirs, language, score, say }
+    const together = new PQueue({ concurrency: AT_ONCE })
+    await together.addAll(cases.filter(({ alone }) => !alone).map(one => () => execute(one, place)))
+    for (const one of cases.filter(({ alone }) => alone)) await execute(one, place)
+  } finally {
+    await Promise.all(servers.map(server => server.stop()))
+  }
+  return score
+}
+
+interface Place {
+  ours: string
+  theirs: string
+  language: Language
+  score: Score
+  say: Say
+}
+
+async function execute({ name, calls }: Case, { ours, theirs, language, score, say }: Place): Promise<void> {
+  const [own, other] = [{ case: name }, { case: name }]
+  const ids = openIds()
+  for (const [number, call] of calls.entries()) {
+    const place = `${name} ${number + 1} ${call.call}`
+    try {
+      const answers = await Promise.all([ask('ours', ours, call, own), ask('theirs', theirs, call, other)])
+      if (call.silent) continue
+      score.comparisons++
+      const found = compareAnswers(...answers, ids)
+      const unknown = found.filter(difference => knownOf(language, place, difference) === null)
+      if (found.length === 0) score.equal++
+      else if (unknown.length === 0) score.known++
+      else score.unexplained++
+      for (const difference of unknown.slice(0, SHOWN)) say(lineOf(place, difference))
+      if (unknown.length > SHOWN) say(`    and ${unknown.length - SHOWN} more`)
+      // What follows depends on it.
+      if (answers[0].status !== answers[1].status) return
+    } catch (error) {
+      score.comparisons++
+      score.unexplained++
+      const { message, cause } = error as Error
+      say(`${place}\n    ${message} ${cause ?? ''}`)
+      return
+    }
+  }
+}
+
+const ask = (whose: string, base: string, call: Call, saved: Saved): Promise<Answer> =>
+  send(base, call, saved).catch(error => {
+    throw new Error(`no answer of ${whose}: ${error.message}`, { cause: error.cause })
+  })
+
+const lineOf = (place: string, { path, ours, theirs }: Difference): string =>
+  `${place} ${path}\n    ours   ${short(ours)}\n    theirs ${short(theirs)}`
+
+function short(value: unknown): string {
+  if (value === ABSENT) return '(absent)'
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? inspect(value))
+  return text.length > 240 ? `${text.slice(0, 240)}…` : text
+}
