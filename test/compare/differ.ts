@@ -25,7 +25,7 @@ const ID = /[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}/gi
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
 /** They say which server it is, and where; `kwargs` is for that server alone. */
 const OF_SERVER =
-  /^(kwargs|__(?!interrupt__|error__).+__|langgraph_auth_.*|langgraph_(version|api_version|api_url|host|plan|request_id|stream)|langgraph-version|langsmith.*|LANGSMITH.*|revision_id|user-agent|x-.*|lc_versions)$/
+  /^(kwargs|serverInfo|__(?!interrupt__|error__).+__|langgraph_auth_.*|langgraph_(version|api_version|api_url|host|plan|request_id|stream)|langgraph-version|langsmith.*|LANGSMITH.*|revision_id|user-agent|x-.*|lc_versions)$/
 
 export function compareAnswers(ours: Answer, theirs: Answer, ids: Ids): Difference[] {
   if (ours.status !== theirs.status) return [{ path: 'status', ours: shown(ours), theirs: shown(theirs) }]
