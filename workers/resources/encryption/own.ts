@@ -5,6 +5,7 @@
  * searches need the others.
  */
 import type { Config } from '../../../schemas/config.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import type { JsonObject } from '../../../schemas/json.js'
 import type { Owner, Sealed } from './envelope.js'
 
@@ -42,24 +43,24 @@ export function ownCipher({ encrypt_states, aes_key, aes_json_keys }: Config, ri
       const { kind, model, field, bytes } = value
       if (kind === 'blob') return ring.sealBytes(bytes, placeOf(value))
       const seal = (plain: Uint8Array) => Buffer.from(ring.sealBytes(plain, placeOf(value))).toString('base64')
-      if (WHOLE.has(`${model}.${field}`)) return Buffer.from(JSON.stringify({ [MEMBER]: seal(bytes) }))
-      const entries = Object.entries(JSON.parse(Buffer.from(bytes).toString()) as JsonObject)
+      if (WHOLE.has(`${model}.${field}`)) return Buffer.from(jsonText({ [MEMBER]: seal(bytes) }))
+      const entries = Object.entries(parseJson(Buffer.from(bytes).toString()) as JsonObject)
       const hidden = entries.filter(([key]) => isChosen(key))
       if (hidden.length === 0) return null
       // The order of the keys is kept for whoever prints the value.
-      const text = JSON.stringify([entries.map(([key]) => key), Object.fromEntries(hidden)])
+      const text = jsonText([entries.map(([key]) => key), Object.fromEntries(hidden)])
       const shown = entries.filter(([key]) => !isChosen(key))
-      return Buffer.from(JSON.stringify({ ...Object.fromEntries(shown), [MEMBER]: seal(Buffer.from(text)) }))
+      return Buffer.from(jsonText({ ...Object.fromEntries(shown), [MEMBER]: seal(Buffer.from(text)) }))
     },
     open(sealed) {
       const { kind, bytes } = sealed
       if (kind === 'blob') return ring.openBytes(bytes, placeOf(sealed))
-      const { [MEMBER]: hidden, ...shown } = JSON.parse(Buffer.from(bytes).toString()) as JsonObject
+      const { [MEMBER]: hidden, ...shown } = parseJson(Buffer.from(bytes).toString()) as JsonObject
       const plain = ring.openBytes(Buffer.from(String(hidden), 'base64'), placeOf(sealed))
       if (plain[0] !== LIST) return plain
-      const [keys, values] = JSON.parse(Buffer.from(plain).toString()) as [string[], JsonObject]
+      const [keys, values] = parseJson(Buffer.from(plain).toString()) as [string[], JsonObject]
       const all = { ...shown, ...values }
-      return Buffer.from(JSON.stringify(Object.fromEntries(keys.map(key => [key, all[key]]))))
+      return Buffer.from(jsonText(Object.fromEntries(keys.map(key => [key, all[key]]))))
     },
   }
 }
