@@ -46,7 +46,7 @@ export interface Kind {
   start(options?: StartOptions): Promise<Server>
 }
 
-const READY_MS = 60_000
+const READY_MS = 180_000
 const STOP_MS = 20_000
 
 /** A server at an address; its processes are unknown. */

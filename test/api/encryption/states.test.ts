@@ -66,6 +66,14 @@ t.test('what runs store is encrypted, and read by every route', async t => {
   t.match(await ok('POST', '/runs/wait', { assistant_id: 'echo', input }), { seen: input.text }, 'without a thread')
 })
 
+t.test('integers beyond 2^53 keep their digits', async t => {
+  const body = '{"metadata":{"secret":{"id":1312345678901234567}}}'
+  const headers = { 'content-type': 'application/json' }
+  const made = await (await fetch(`${cluster.url}/threads`, { method: 'POST', headers, body })).json()
+  const read = await fetch(`${cluster.url}/threads/${(made as { thread_id: string }).thread_id}`)
+  t.match(await read.text(), body.slice(1, -1))
+})
+
 t.test('of metadata and items the keys that were named', async t => {
   const made = await ok('GET', `/threads/${ids.done}`)
   t.match(made.metadata, metadata)
