@@ -72,7 +72,7 @@ export interface ThreadSearch extends ThreadFilter {
   sort_by?: 'thread_id' | 'status' | 'created_at' | 'updated_at' | 'state_updated_at' | null
   sort_order?: 'asc' | 'desc' | null
   select?: ThreadField[] | null
-  /** Name → path; schemas/paths.ts reads the paths. */
+  /** Name → path; workers/resources/threads/paths.ts reads the paths. */
   extract?: { [alias: string]: string } | null
 }
 

@@ -2,8 +2,8 @@
 import { type Call, type Case, get, post, STORED, thread } from '../case.js'
 
 const STRATEGIES = ['reject', 'enqueue', 'interrupt', 'rollback']
-/** One step: what is stored does not depend on when it ends. */
-const SLOW = { assistant_id: 'counter', input: { steps: 1, delay_ms: 2_500 } }
+/** One step: what is stored does not depend on when it ends. It is still there when both servers, on a busy machine, get a cancel. */
+const SLOW = { assistant_id: 'counter', input: { steps: 1, delay_ms: 5_000 } }
 
 const begin: readonly Call[] = [
   thread(),

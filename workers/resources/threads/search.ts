@@ -8,7 +8,6 @@ import { containsAll, keysOf } from '../../../schemas/contains.js'
 import { fail } from '../../../schemas/errors.js'
 import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { canonicalId } from '../../../schemas/ids.js'
-import { type Path, readPaths, valueAt } from '../../../schemas/paths.js'
 import type { ThreadField, ThreadFilter, ThreadSearch } from '../../../schemas/threads.js'
 import type { StateRow, ThreadQuery, ThreadRow } from '../../../store/rows/threads.js'
 import { type Access, sees } from '../access.js'
@@ -16,6 +15,7 @@ import type { Deps } from '../context.js'
 import { openPause } from '../rows/pages.js'
 import { threadFields, threadText } from '../rows/text.js'
 import { refreshState } from '../state/kept-state.js'
+import { type Path, readPaths, valueAt } from './paths.js'
 
 /** Threads in a page at most; at least LEAST when `values` are filtered, because the store cannot narrow by them. */
 const PAGE = 200

@@ -1,5 +1,5 @@
 /** Paths into a thread: `values.messages[-1].content` (docs/spec/threads.md#search). */
-import { fail } from './errors.js'
+import { fail } from '../../../schemas/errors.js'
 
 const ROOTS = ['values', 'metadata', 'config', 'interrupts']
 const MAX_PATHS = 10
