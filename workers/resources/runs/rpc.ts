@@ -79,7 +79,7 @@ export const runs = (deps: Deps) => ({
   execution: bytesHandler(async (_, { head }) => {
     const row = await deps.store.runs.get(head.params?.run_id?.toLowerCase() ?? '')
     await requireRun(deps, row, head, 'threads:read')
-    return { body: JSON.stringify(executionOf(row!, accessOf(head, 'threads:read'))) }
+    return { body: jsonText(executionOf(row!, accessOf(head, 'threads:read'))) }
   }),
   /** Authorises a reader and answers where it may start. A reader clears a cancel that waits for its grace. */
   join: bytesHandler(async (_, { head }) => {
