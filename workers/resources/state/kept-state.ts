@@ -46,7 +46,7 @@ export async function refreshState(
   const state = splitState(head, text)
   if (row.active !== null) return { row, state }
   const { next, interrupts } = readLeft(state.rest)
-  const settled = settledOf(row.error, { next }, row.settled)
+  const settled = settledOf(row.error, { next, interrupts }, row.settled)
   const set = { settled, status: statusOf({ ...row, settled }), interrupts: jsonText(interrupts) }
   const failed = await deps.store.apply([
     { step: 'threads.patch', thread_id, where: { rev: row.rev }, set },
@@ -74,11 +74,19 @@ export function readLeft(rest: Uint8Array): { next: string[]; interrupts: { [tas
   return { next, interrupts: interruptsOf(tasks) }
 }
 
-/** The status of the thread once nothing runs: the table of docs/spec/threads.md#status, without `busy`. */
-export function settledOf(error: string | null, left: { next: string[] } | null, before: ThreadRow['settled']) {
+/**
+ * The status of the thread once nothing runs: the table of docs/spec/threads.md#status, without `busy`. LangGraph leaves a
+ * task out of `next` that has got one answer and asks again.
+ */
+export function settledOf(
+  error: string | null,
+  left: { next: string[]; interrupts: { [task_id: string]: unknown } } | null,
+  before: ThreadRow['settled'],
+) {
   if (error !== null && !isRefusedAnswer(error)) return 'error' as const
-  if (left !== null) return left.next.length > 0 ? ('interrupted' as const) : ('idle' as const)
-  return before === 'error' ? ('idle' as const) : before
+  if (left === null) return before === 'error' ? ('idle' as const) : before
+  const waits = left.next.length > 0 || Object.keys(left.interrupts).length > 0
+  return waits ? ('interrupted' as const) : ('idle' as const)
 }
 
 /**

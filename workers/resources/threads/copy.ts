@@ -164,9 +164,10 @@ function stateFor(source: ThreadRow, state: StateRow | null, to: string): { step
   rest.metadata = named(rest.metadata)
   rest.tasks = rest.tasks.map(task => ({ ...task, checkpoint: named(task.checkpoint) }))
   const text = Buffer.from(jsonText(rest).slice(1))
-  const status = settledOf(null, rest, 'idle')
+  const asked = interruptsOf(rest.tasks)
+  const status = settledOf(null, { next: rest.next, interrupts: asked }, 'idle')
   return {
     steps: [{ step: 'threads.state', thread_id: to, latest_checkpoint_id: head, values: state.values, rest: text }],
-    left: { settled: status, status, interrupts: jsonText(interruptsOf(rest.tasks)) },
+    left: { settled: status, status, interrupts: jsonText(asked) },
   }
 }

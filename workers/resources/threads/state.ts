@@ -215,7 +215,7 @@ function savesOf(
 /** The fields of the thread after the update; an update of a subgraph keeps the latest checkpoint. */
 function fieldsOf(row: ThreadRow, { by: { graph_id, assistant_id }, head: { head, next, interrupts } }: Updated) {
   const now = clock.now()
-  const settled = settledOf(null, { next }, row.settled)
+  const settled = settledOf(null, { next, interrupts }, row.settled)
   return {
     latest_checkpoint_id: head ?? row.latest_checkpoint_id,
     claim_no: row.claim_no + 1,
