@@ -1,5 +1,5 @@
 /**
- * An assistant that asks before it acts. A person accepts a call, edits its arguments, or rejects it with a reason.
+ * An assistant that asks before it acts. A person approves a call, edits its arguments, or rejects it with a reason.
  *
  *   START ─▶ model ─▶ act ─▶ model …
  *               └──▶ END
@@ -22,22 +22,32 @@ import { GUARDED, tools } from './tools.js'
 type State = typeof MessagesAnnotation.State
 
 const Decision = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('accept') }),
-  z.object({ type: z.literal('edit'), args: z.record(z.string(), z.unknown()) }),
-  z.object({ type: z.literal('reject'), reason: z.string() }),
+  z.object({ type: z.literal('approve') }),
+  z.object({
+    type: z.literal('edit'),
+    edited_action: z.object({ name: z.string(), args: z.record(z.string(), z.unknown()) }),
+  }),
+  z.object({ type: z.literal('reject'), message: z.string().optional() }),
 ])
 type Decision = z.infer<typeof Decision>
+const DECISIONS = ['approve', 'edit', 'reject']
 
 const callsOf = (messages: BaseMessage[]): ToolCall[] => (messages.at(-1) as AIMessage).tool_calls ?? []
 
-/** One question for all calls. An answer of another form is asked for again, with the reason. */
+/**
+ * One question for all calls, in the form of LangChain's middleware for people in the loop: the console and other front
+ * ends have buttons for it. An answer of another form is asked for again, with the reason.
+ */
 function ask(calls: ToolCall[]): Decision[] {
-  const form = z.array(Decision).length(calls.length)
-  for (let problem: string | null = null; ; ) {
-    const actions = calls.map(({ name, args }) => ({ name, args }))
-    const answer = form.safeParse(interrupt({ actions, allowed: ['accept', 'edit', 'reject'], problem }))
-    if (answer.success) return answer.data
-    problem = `expected a list of ${calls.length} as [{"type":"accept"}], [{"type":"edit","args":{…}}] or [{"type":"reject","reason":"…"}]`
+  const form = z.object({ decisions: z.array(Decision).length(calls.length) })
+  const question = {
+    action_requests: calls.map(({ name, args }) => ({ name, args })),
+    review_configs: [...GUARDED].map(action_name => ({ action_name, allowed_decisions: DECISIONS })),
+  }
+  for (let message: string | null = null; ; ) {
+    const answer = form.safeParse(interrupt(message === null ? question : { ...question, message }))
+    if (answer.success) return answer.data.decisions
+    message = `expected ${calls.length} of the decisions ${DECISIONS.join(', ')} as {"decisions": [{"type": "approve"}]}`
   }
 }
 
@@ -54,12 +64,14 @@ async function act({ messages }: State, config: LangGraphRunnableConfig) {
   const decisionOf = new Map(guarded.map((call, i) => [call, decisions[i]]))
   const decided = calls.map(call => {
     const decision = decisionOf.get(call)
-    return { decision, call: decision?.type === 'edit' ? { ...call, args: decision.args } : call }
+    return { decision, call: decision?.type === 'edit' ? { ...call, args: decision.edited_action.args } : call }
   })
   const answers = decided.map(async ({ decision, call }) => {
     const { id: tool_call_id = '', name } = call
-    if (decision?.type === 'reject')
-      return new ToolMessage({ tool_call_id, name, status: 'error', content: `not sent, because ${decision.reason}` })
+    if (decision?.type === 'reject') {
+      const why = decision.message === undefined ? '' : `, because ${decision.message}`
+      return new ToolMessage({ tool_call_id, name, status: 'error', content: `not sent${why}` })
+    }
     return runTool(call, config)
   })
   // The message of the model gets the arguments that were used: what the thread shows is what was done.

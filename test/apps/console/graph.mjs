@@ -1,5 +1,5 @@
 /** A clerk with a context, who asks as the human-in-the-loop middleware does, and repeats the decisions. */
-import { interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
+import { Annotation, interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
 import { z } from 'zod'
 
 const context = z.object({
@@ -18,4 +18,10 @@ export const clerk = new StateGraph(MessagesAnnotation, context)
     return { messages: [{ role: 'ai', content: JSON.stringify(decisions) }] }
   })
   .addEdge(START, 'work')
+  .compile()
+
+/** Asks what its input says, twice when it has two questions, and keeps the answers. */
+export const asker = new StateGraph(Annotation.Root({ ask: Annotation(), answers: Annotation() }))
+  .addNode('asks', ({ ask }) => ({ answers: ask.map(question => interrupt(question)) }))
+  .addEdge(START, 'asks')
   .compile()
