@@ -26,6 +26,14 @@ export const PAGES: readonly PageRow[] = [
     Page: lazy(() => import('./pages/chat')),
   },
   {
+    path: '/inbox',
+    title: 'Inbox',
+    note: 'threads that wait for a person',
+    icon: 'question',
+    group: 'Use',
+    Page: lazy(() => import('./pages/inbox')),
+  },
+  {
     path: '/threads',
     rest: '/:id?',
     title: 'Threads',

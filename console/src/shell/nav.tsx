@@ -1,8 +1,10 @@
 /** The list of pages: a column, and a drawer on a phone. */
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { Link } from 'wouter'
+import { connection } from '../api/connection'
 import { session, signOut } from '../api/session'
 import { useStore } from '../api/store'
+import { countWaiting, waiting } from '../api/waiting'
 import { GROUPS, PAGES, type PageRow } from '../pages'
 import { Icon, Mark } from '../ui/icon'
 import { openPalette } from './palette'
@@ -11,10 +13,29 @@ import { nextTheme, theme } from './theme'
 const THEME_TEXT = { system: 'Theme: system', light: 'Theme: light', dark: 'Theme: dark' }
 const THEME_ICON = { system: 'contrast', light: 'sun', dark: 'moon' } as const
 
+const COUNT_MS = 10_000
+
+/** How many threads wait for a person; null: none, or not known. */
+function useWaiting(): number | null {
+  const { credentials, refused } = useStore(session)
+  const { epoch } = useStore(connection)
+  const { count } = useStore(waiting)
+  // Other credentials may read other threads.
+  useEffect(() => {
+    if (refused !== null) return waiting.change({ count: null })
+    const look = () => void (document.visibilityState === 'visible' && countWaiting())
+    look()
+    const timer = setInterval(look, COUNT_MS)
+    return () => clearInterval(timer)
+  }, [credentials, refused, epoch])
+  return count === 0 ? null : count
+}
+
 export function Nav({ current }: { current: PageRow | undefined }) {
   const [open, setOpen] = useState(false)
   const { value } = useStore(theme)
   const { credentials } = useStore(session)
+  const waits = useWaiting()
   return (
     <header className={`nav ${open ? 'nav-open' : ''}`}>
       <div className="nav-top">
@@ -51,6 +72,12 @@ export function Nav({ current }: { current: PageRow | undefined }) {
                       >
                         <Icon name={row.icon} />
                         {row.title}
+                        {row.path === '/inbox' && waits !== null && (
+                          <span className="count">
+                            {waits}
+                            <span className="hidden"> waiting</span>
+                          </span>
+                        )}
                       </Link>
                     </li>
                   ))}

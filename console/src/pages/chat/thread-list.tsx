@@ -4,12 +4,11 @@ import { useLoad } from '../../api/load'
 import { Button } from '../../ui/button'
 import { LoadedView } from '../../ui/notice'
 import { Ago } from '../../ui/time'
+import { TITLE, type Titled, titleOf } from '../threads/title'
 
-interface Row {
-  thread_id: string
+interface Row extends Titled {
   status: string
   updated_at: string
-  extracted?: { title?: unknown }
 }
 
 interface ThreadListProps {
@@ -26,8 +25,8 @@ const SEARCH = {
   limit: 50,
   sort_by: 'updated_at',
   sort_order: 'desc',
-  select: ['thread_id', 'status', 'updated_at'],
-  extract: { title: 'values.messages[0].content' },
+  select: ['thread_id', 'status', 'updated_at', 'metadata'],
+  extract: TITLE,
 }
 
 export function ThreadList({ open, chosen, onChoose, onBeside, onNew }: ThreadListProps) {
@@ -44,7 +43,7 @@ export function ThreadList({ open, chosen, onChoose, onBeside, onNew }: ThreadLi
       <LoadedView of={threads}>
         {rows => (
           <ul>
-            {rows.map(({ thread_id, status, updated_at, extracted }) => (
+            {rows.map(({ thread_id, status, updated_at, ...named }) => (
               <li key={thread_id} className={chosen.includes(thread_id) ? 'chosen' : ''}>
                 <button
                   type="button"
@@ -52,7 +51,7 @@ export function ThreadList({ open, chosen, onChoose, onBeside, onNew }: ThreadLi
                   aria-current={chosen.includes(thread_id) ? 'true' : undefined}
                   onClick={() => onChoose(thread_id)}
                 >
-                  <span>{titleOf(extracted?.title) ?? thread_id}</span>
+                  <span>{titleOf({ thread_id, ...named })}</span>
                   <small className={`muted thread-${status}`}>
                     {status === 'idle' ? null : `${status} · `}
                     <Ago at={updated_at} />
@@ -70,5 +69,3 @@ export function ThreadList({ open, chosen, onChoose, onBeside, onNew }: ThreadLi
     </aside>
   )
 }
-
-const titleOf = (title: unknown): string | null => (typeof title === 'string' && title.trim() !== '' ? title : null)
