@@ -1,14 +1,34 @@
-/** A JSON value as a tree: parts fold, long texts wrap. */
-import { memo } from 'react'
+/** A JSON value as a tree: parts fold and are made when they are opened, long texts wrap. */
+import { memo, type ReactNode, useMemo, useState } from 'react'
 
 const SHORT = 60
-const MANY = 200
+/** Entries of a list that are shown at a time. */
+const MANY = 100
+/** A value of more parts begins folded. */
+const LARGE = 400
+/** Characters of a text that are shown at first. */
+const LONG = 4_000
 
-export const Json = memo(({ value, open = 2 }: { value: unknown; open?: number }) => (
-  <div className="json">
-    <Value value={value} depth={0} open={open} />
-  </div>
-))
+/** `open`: how many levels are unfolded at first. */
+export const Json = memo(({ value, open = 2 }: { value: unknown; open?: number }) => {
+  const unfolded = useMemo(() => (sizeOf(value, LARGE) < LARGE ? open : Math.min(open, 1)), [value, open])
+  return (
+    <div className="json">
+      <Value value={value} depth={0} open={unfolded} />
+    </div>
+  )
+})
+
+/** Parts of the value, counted up to `most`. */
+export function sizeOf(value: unknown, most: number): number {
+  if (value === null || typeof value !== 'object') return 1
+  let size = 1
+  for (const part of Object.values(value)) {
+    size += sizeOf(part, most - size)
+    if (size >= most) break
+  }
+  return size
+}
 
 interface PartProps {
   name?: string
@@ -24,7 +44,7 @@ function Value({ name, value, depth, open }: PartProps) {
       <div className="json-leaf">
         {label}
         <span className={`json-${value === null ? 'null' : typeof value}`}>
-          {typeof value === 'string' ? JSON.stringify(value) : String(value)}
+          {typeof value === 'string' ? <Text of={value} /> : String(value)}
         </span>
       </div>
     )
@@ -38,18 +58,63 @@ function Value({ name, value, depth, open }: PartProps) {
       </div>
     )
   return (
-    <details open={depth < open}>
-      <summary>
-        {label}
-        <span className="muted">{summaryOf(value, isList, entries.length)}</span>
-      </summary>
-      <div className="json-parts">
-        {entries.slice(0, MANY).map(([key, part]) => (
-          <Value key={key} name={key} value={part} depth={depth + 1} open={open} />
-        ))}
-        {entries.length > MANY && <p className="muted">{entries.length - MANY} more are not shown.</p>}
-      </div>
+    <Fold
+      isOpen={depth < open}
+      head={
+        <>
+          {label}
+          <span className="muted">{summaryOf(value, isList, entries.length)}</span>
+        </>
+      }
+    >
+      {() => <Parts entries={entries} depth={depth + 1} open={open} />}
+    </Fold>
+  )
+}
+
+interface FoldProps {
+  isOpen: boolean
+  head: ReactNode
+  children: () => ReactNode
+}
+
+function Fold({ isOpen, head, children }: FoldProps) {
+  const [shown, setShown] = useState(isOpen)
+  return (
+    <details open={isOpen} onToggle={event => setShown(event.currentTarget.open)}>
+      <summary>{head}</summary>
+      {shown && <div className="json-parts">{children()}</div>}
     </details>
+  )
+}
+
+function Parts({ entries, depth, open }: { entries: [string, unknown][]; depth: number; open: number }) {
+  const [shown, setShown] = useState(MANY)
+  const rest = entries.length - shown
+  return (
+    <>
+      {entries.slice(0, shown).map(([key, part]) => (
+        <Value key={key} name={key} value={part} depth={depth} open={open} />
+      ))}
+      {rest > 0 && (
+        <button type="button" className="json-more" onClick={() => setShown(shown + MANY)}>
+          Show {Math.min(MANY, rest)} of {rest} more
+        </button>
+      )}
+    </>
+  )
+}
+
+function Text({ of: text }: { of: string }) {
+  const [all, setAll] = useState(false)
+  if (all || text.length <= LONG) return JSON.stringify(text)
+  return (
+    <>
+      {`${JSON.stringify(text.slice(0, LONG)).slice(0, -1)}… `}
+      <button type="button" className="json-more" onClick={() => setAll(true)}>
+        Show all {text.length} characters
+      </button>
+    </>
   )
 }
 

@@ -68,7 +68,9 @@ interface LoadedViewProps<T> {
 
 /** The data, or why there are none. An error beside older data is a line above them. */
 export function LoadedView<T>({ of: { data, error, reload }, children }: LoadedViewProps<T>) {
-  if (data === undefined) return error === undefined ? <Loading /> : <Failure error={error} retry={reload} />
+  if (data === undefined) return error === undefined ? <Skeleton /> : <Failure error={error} retry={reload} />
+  // Nobody knows whether the list is still empty.
+  if (error !== undefined && Array.isArray(data) && data.length === 0) return <Failure error={error} retry={reload} />
   return (
     <>
       <Trouble error={error} />

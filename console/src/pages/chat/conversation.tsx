@@ -156,7 +156,12 @@ function Pane({ threadId, assistants, onThreadId, onClose, before, author, onRun
       {configures && assistant !== null && (
         <ConfigForm assistantId={assistantId} settings={settings} onChange={setSettings} />
       )}
-      <Messages messages={stream.messages} actions={actions} isLoading={isLoading}>
+      <Messages
+        messages={stream.messages}
+        actions={actions}
+        isLoading={isLoading}
+        isThreadLoading={threadId !== null && stream.isThreadLoading}
+      >
         <Trouble error={error} />
         {!isLoading && interrupts.length > 0 && !answers && (
           <Elsewhere author={author!} back={author!.assistant === null ? null : () => setChosen(null)} />

@@ -4,7 +4,7 @@ import type { MessageMetadata } from '@langchain/langgraph-sdk/react'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { Button } from '../../ui/button'
 import { Markdown } from '../../ui/markdown'
-import { Empty } from '../../ui/notice'
+import { Empty, Skeleton } from '../../ui/notice'
 import { ToolCalls } from './tool-calls'
 
 export type State = { messages?: Message[] }
@@ -22,12 +22,14 @@ interface MessagesProps {
   messages: Message[]
   actions: MessageActions
   isLoading: boolean
+  /** The messages are not known yet. */
+  isThreadLoading: boolean
   children: ReactNode
 }
 
 const NEAR_END = 120
 
-export function Messages({ messages, actions, isLoading, children }: MessagesProps) {
+export function Messages({ messages, actions, isLoading, isThreadLoading, children }: MessagesProps) {
   const box = useRef<HTMLDivElement>(null)
   const follows = useRef(true)
   useEffect(() => {
@@ -43,7 +45,8 @@ export function Messages({ messages, actions, isLoading, children }: MessagesPro
         follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END
       }}
     >
-      {messages.length === 0 && (
+      {messages.length === 0 && isThreadLoading && <Skeleton />}
+      {messages.length === 0 && !isThreadLoading && (
         <Empty title="Nothing said yet" icon="chat">
           Write below; the answer appears as it is made.
         </Empty>

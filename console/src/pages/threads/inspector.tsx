@@ -1,29 +1,34 @@
 /** One thread: its checkpoints as a timeline, and the state at the chosen one. */
 import { useEffect, useState } from 'react'
-import { Link, useSearchParams } from 'wouter'
-import { client } from '../../api/client'
+import { useSearchParams } from 'wouter'
+import { ask, client } from '../../api/client'
 import { useLoad } from '../../api/load'
 import { Button } from '../../ui/button'
 import { Choices } from '../../ui/choices'
 import { CopyButton } from '../../ui/copy'
-import { Icon } from '../../ui/icon'
 import { Json } from '../../ui/json'
+import { JsonSearch } from '../../ui/json-search'
 import { Empty, LoadedView } from '../../ui/notice'
 import { Page } from '../../ui/page'
 import { Status } from '../../ui/status'
+import { ThreadActions } from './actions'
 import { Changes } from './changes'
 import { RunFrom, UpdateState } from './forms'
-import { idOf, parentOf, type State } from './state'
+import { idOf, loadHistory, parentOf, type State, useValues } from './state'
 import { Tasks } from './tasks'
 import { Timeline } from './timeline'
+import { TITLE, type Titled, tailOf, titleOf } from './title'
 
 const VIEWS = ['State', 'Changes', 'Tasks', 'Metadata'] as const
-const LIMIT = 200
 const EVERY_MS = 2_000
 
 export function Inspector({ threadId }: { threadId: string }) {
   const thread = useLoad(threadId, () => client.threads.get(threadId, { include: [] }), { every: EVERY_MS })
-  const history = useLoad(threadId, () => client.threads.getHistory(threadId, { limit: LIMIT }))
+  const history = useLoad(threadId, signal => loadHistory(threadId, signal))
+  const named = useLoad(`title ${threadId}`, signal => {
+    const body = { ids: [threadId], select: ['thread_id', 'metadata'], extract: TITLE }
+    return ask<Titled[]>('/threads/search', { method: 'POST', body, signal })
+  })
   // A run names its last checkpoint in the address.
   const [query] = useSearchParams()
   const [chosenId, setChosenId] = useState(query.get('checkpoint'))
@@ -42,22 +47,20 @@ export function Inspector({ threadId }: { threadId: string }) {
     setChosenId(null)
     reload()
   }
+  const title = named.data?.[0] === undefined ? tailOf(threadId) : titleOf(named.data[0])
 
   return (
     <Page
-      title={
-        <span className="thread-title">
+      title={<span className="thread-title">{title}</span>}
+      note={
+        <span className="thread-note">
+          {thread.data && <Status of={thread.data.status} />}
+          {thread.data?.metadata?.graph_id != null && <span>{String(thread.data.metadata.graph_id)}</span>}
           <span className="mono">{threadId}</span>
           <CopyButton text={threadId} label="Copy the id" />
         </span>
       }
-      note={thread.data && <Status of={thread.data.status} />}
-      actions={
-        <Link href={`/chat/${threadId}`} className="button">
-          <Icon name="chat" />
-          Open in Chat
-        </Link>
-      }
+      actions={<ThreadActions threadId={threadId} title={title} />}
     >
       <LoadedView of={history}>
         {states => {
@@ -113,13 +116,23 @@ interface ViewProps {
 }
 
 function View({ view, state, states, threadId }: ViewProps) {
-  if (view === 'State') return <Json value={state.values} />
-  if (view === 'Changes') return <Changes key={idOf(state)} state={state} states={states} parent={parentOf(state)} />
+  if (view === 'State') return <Values threadId={threadId} state={state} />
+  if (view === 'Changes')
+    return <Changes key={idOf(state)} threadId={threadId} state={state} states={states} parent={parentOf(state)} />
   if (view === 'Tasks') return <Tasks threadId={threadId} state={state} />
   return (
     <Json
       value={{ checkpoint: state.checkpoint, parent: state.parent_checkpoint, metadata: state.metadata }}
       open={3}
     />
+  )
+}
+
+function Values({ threadId, state }: { threadId: string; state: State }) {
+  const loaded = useValues(threadId, state)
+  return (
+    <LoadedView of={loaded}>
+      {({ values }) => <JsonSearch key={idOf(state)} value={values} label="Search in the state" />}
+    </LoadedView>
   )
 }
