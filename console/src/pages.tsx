@@ -43,6 +43,15 @@ export const PAGES: readonly PageRow[] = [
     Page: lazy(() => import('./pages/threads')),
   },
   {
+    path: '/assistants',
+    rest: '/:id?',
+    title: 'Assistants',
+    note: 'configurations, versions',
+    icon: 'settings',
+    group: 'Use',
+    Page: lazy(() => import('./pages/assistants')),
+  },
+  {
     path: '/graphs',
     rest: '/:assistant?',
     title: 'Graphs',
@@ -54,7 +63,7 @@ export const PAGES: readonly PageRow[] = [
   {
     path: '/overview',
     title: 'Overview',
-    note: 'assistants, versions, health',
+    note: 'what is served, and how it is',
     icon: 'home',
     group: 'Use',
     Page: lazy(() => import('./pages/overview')),

@@ -2,11 +2,11 @@
 import { Link } from 'wouter'
 import { ask, client } from '../api/client'
 import { useLoad } from '../api/load'
-import { Id } from '../ui/id'
 import { Empty, LoadedView } from '../ui/notice'
 import { Page } from '../ui/page'
 import { Status } from '../ui/status'
 import { Ago } from '../ui/time'
+import { TITLE, type Titled, titleOf } from './threads/title'
 
 interface Info {
   version: string
@@ -23,9 +23,11 @@ export default function Overview() {
   const info = useLoad('info', signal => ask<Info>('/info', { signal }))
   const queue = useLoad('queue', signal => ask<Queue>('/metrics?format=json', { signal }), { every: EVERY_MS })
   const assistants = useLoad('assistants', () => client.assistants.search({ limit: 50 }))
-  const threads = useLoad('threads', () => client.threads.search({ limit: 8, sortBy: 'updated_at', select: FIELDS }), {
-    every: EVERY_MS,
-  })
+  const threads = useLoad(
+    'threads',
+    signal => ask<Thread[]>('/threads/search', { method: 'POST', body: LATEST, signal }),
+    { every: EVERY_MS },
+  )
   return (
     <Page title="Overview" note={info.data && `Weft ${info.data.version}, LangGraph ${info.data.langgraph_js_version}`}>
       <section aria-label="Load" className="tiles">
@@ -46,7 +48,7 @@ export default function Overview() {
                   {list.map(({ assistant_id, name, graph_id, description }) => (
                     <li key={assistant_id}>
                       <div>
-                        <strong>{name}</strong>
+                        <Link href={`/assistants/${assistant_id}`}>{name}</Link>
                         <small className="muted">{description || `graph ${graph_id}`}</small>
                       </div>
                     </li>
@@ -66,10 +68,10 @@ export default function Overview() {
                 </Empty>
               ) : (
                 <ul className="rows">
-                  {list.map(({ thread_id, status, updated_at }) => (
+                  {list.map(({ thread_id, status, updated_at, ...named }) => (
                     <li key={thread_id}>
-                      <Link href={`/threads/${thread_id}`}>
-                        <Id of={thread_id} />
+                      <Link href={`/threads/${thread_id}`} className="cut">
+                        {titleOf({ thread_id, ...named })}
                       </Link>
                       <Status of={status} />
                       <small className="muted">
@@ -87,7 +89,18 @@ export default function Overview() {
   )
 }
 
-const FIELDS = ['thread_id', 'status', 'updated_at'] as ('thread_id' | 'status' | 'updated_at')[]
+interface Thread extends Titled {
+  status: string
+  updated_at: string
+}
+
+const LATEST = {
+  limit: 8,
+  sort_by: 'updated_at',
+  sort_order: 'desc',
+  select: ['thread_id', 'status', 'updated_at', 'metadata'],
+  extract: TITLE,
+}
 
 const Tile = ({ name, value }: { name: string; value: number | string | null | undefined }) => (
   <div className="tile">
