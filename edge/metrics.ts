@@ -2,6 +2,7 @@
  * `/metrics`: the figures of this edge, of all workers, and of the queues (docs/spec/http.md#system). Workers are
  * asked when somebody scrapes, at most once in 5 s.
  */
+import { hostname } from 'node:os'
 import { openProcessFigures, sample } from '../bus/figures.js'
 import { expositionOf, openReports, samplesOf } from '../bus/metrics.js'
 import type { Mux } from '../bus/mux.js'
@@ -22,6 +23,8 @@ import type { Edge } from './context.js'
 import type { Exchange } from './http/exchange.js'
 
 const CACHE_MS = 5_000
+/** Named as workers are: the edge of `weft start` is the process of its other roles. */
+const OWN = `${hostname()}.${process.pid}`
 const CLUSTER_MS = 2_000
 const decoder = new TextDecoder()
 
@@ -103,7 +106,7 @@ export async function metrics(edge: Edge, exchange: Exchange): Promise<void> {
   if (format === 'json') {
     const isTrusted = await mayReadRuns(edge, exchange)
     const named = hosts.map(host => ({ ...host, run: isTrusted(host) ? host.run : null }))
-    return exchange.reply(200, JSON.stringify({ ...asJson(samples), hosts: named }))
+    return exchange.reply(200, JSON.stringify({ ...asJson(samples), hosts: named, edge: OWN }))
   }
   const { type, text } = await expositionOf(samples)
   exchange.reply(200, text, { 'Content-Type': type })

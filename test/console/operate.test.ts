@@ -37,7 +37,11 @@ t.test('a pool drains before the eyes of a person', async t => {
   await figure('Running').getByText('0 of 2').waitFor({ timeout: 60_000 })
   await figure('Waiting').getByText('0', { exact: true }).waitFor()
   t.ok((await pool.locator('polyline').first().getAttribute('points'))!.split(' ').length > 2, 'the charts have a past')
-  await page.getByRole('region', { name: 'Processes' }).getByText('graphs').waitFor()
+  const processes = page.getByRole('region', { name: 'Processes' }).getByRole('article')
+  await processes.getByText('deployer, edge, graphs, resources').waitFor()
+  t.equal(await processes.count(), 1, 'the process of all roles is shown once')
+  await processes.getByText(/^Weft \d/).waitFor()
+  await processes.getByRole('table', { name: 'Hosts' }).getByRole('row').nth(1).waitFor()
   t.same(stage.errors(), [])
 })
 

@@ -78,7 +78,7 @@ t.test('the firings of a cron, with their runs', async t => {
 
 t.test('the run that holds the event loop of a host', async t => {
   const page = await stage.open('/workers')
-  const hosts = page.getByRole('region', { name: 'Hosts' })
+  const hosts = page.getByRole('table', { name: 'Hosts' })
   await hosts.getByText('no run').first().waitFor()
   t.same(await seriousDefects(page), [])
   const { thread_id } = await post<{ thread_id: string }>('/threads', {})

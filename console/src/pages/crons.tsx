@@ -12,8 +12,10 @@ import { Status } from '../ui/status'
 import { durationText } from '../ui/time'
 import { useNow } from '../ui/use-now'
 import { useSending } from '../ui/use-sending'
+import { fireNow } from './crons/fire'
 import { Firings } from './crons/firings'
 import { CronForm } from './crons/form'
+import { nextTimes } from './crons/times'
 
 interface Cron extends ApiCron {
   /** Why the server has paused it. */
@@ -36,6 +38,10 @@ export default function Crons() {
   const [opened, setOpened] = useState<string | null>(null)
   // A cron, or "new".
   const [edited, setEdited] = useState<Cron | 'new' | null>(null)
+  const assistants = useLoad('assistants of crons', () => client.assistants.search({ limit: 1000 }))
+  const nameOf = ({ assistant_id }: Cron): string =>
+    assistants.data?.find(one => one.assistant_id === assistant_id)?.name ?? `…${assistant_id.slice(-8)}`
+  const [fired, setFired] = useState<{ thread_id: string | null; run_id: string } | null>(null)
   const { busy, error, send } = useSending(crons.reload)
   const now = useNow(1_000)
   return (
@@ -59,6 +65,11 @@ export default function Crons() {
         />
       )}
       <Trouble error={error} />
+      {fired !== null && (
+        <p className="done" role="status">
+          A run has started. {fired.thread_id && <Link href={`/runs/${fired.thread_id}/${fired.run_id}`}>See it</Link>}
+        </p>
+      )}
       <div className="card scroll-x">
         <LoadedView of={crons}>
           {rows =>
@@ -67,9 +78,10 @@ export default function Crons() {
                 A cron starts runs of an assistant at the times of a schedule.
               </Empty>
             ) : (
-              <table className="table">
+              <table className="table stack">
                 <thead>
                   <tr>
+                    <th>Cron</th>
                     <th>Schedule</th>
                     <th>Next</th>
                     <th>State</th>
@@ -83,6 +95,12 @@ export default function Crons() {
                   {rows.map(cron => (
                     <Fragment key={cron.cron_id}>
                       <tr>
+                        <td>
+                          <div className="cell-title">
+                            <Link href={`/assistants/${cron.assistant_id}`}>{nameOf(cron)}</Link>
+                            <span className="muted mono cron-input">{inputText(cron)}</span>
+                          </div>
+                        </td>
                         <td>
                           <code>{cron.schedule}</code> <span className="muted">{cron.timezone ?? 'UTC'}</span>
                         </td>
@@ -111,7 +129,17 @@ export default function Crons() {
                             />
                             <Button
                               kind="ghost"
-                              icon={cron.enabled ? 'pause' : 'play'}
+                              icon="send"
+                              label="Fire now"
+                              disabled={busy}
+                              onClick={() => {
+                                if (confirm(`Start a run of ${nameOf(cron)} with the input of this cron now?`))
+                                  void send(async () => setFired(await fireNow(cron)))
+                              }}
+                            />
+                            <Button
+                              kind="ghost"
+                              icon={cron.enabled ? 'pause' : 'redo'}
                               label={cron.enabled ? 'Pause' : 'Go on'}
                               disabled={busy}
                               onClick={() => {
@@ -135,7 +163,8 @@ export default function Crons() {
                       </tr>
                       {opened === cron.cron_id && (
                         <tr>
-                          <td colSpan={5}>
+                          <td colSpan={6}>
+                            <NextTimes of={cron} now={now} />
                             <Firings cronId={cron.cron_id} />
                           </td>
                         </tr>
@@ -149,6 +178,29 @@ export default function Crons() {
         </LoadedView>
       </div>
     </Page>
+  )
+}
+
+function inputText({ payload }: Cron): string {
+  const text = payload.input == null ? 'no input' : JSON.stringify(payload.input)
+  return text.length > 120 ? `${text.slice(0, 120)}…` : text
+}
+
+function NextTimes({ of: cron, now }: { of: Cron; now: number }) {
+  const times = nextTimes(cron, now)
+  if (times.length === 0) return null
+  return (
+    <section className="firings" aria-label="Next times">
+      <h3>Next{cron.enabled ? '' : ', once it goes on'}</h3>
+      <ol>
+        {times.map(time => (
+          <li key={time.getTime()}>
+            <time dateTime={time.toISOString()}>{time.toLocaleString()}</time>
+          </li>
+        ))}
+      </ol>
+      <h3>Fired</h3>
+    </section>
   )
 }
 

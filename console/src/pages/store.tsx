@@ -1,28 +1,39 @@
-/** The item store: its namespaces, the items below one, and items by their meaning. */
+/** The item store: the tree of its namespaces, the items below one, found by meaning, by words and by their members. */
 import { useDeferredValue, useState } from 'react'
 import { client } from '../api/client'
 import { useLoad } from '../api/load'
 import { Button } from '../ui/button'
-import { Field } from '../ui/field'
 import { Json } from '../ui/json'
-import { JsonEditor } from '../ui/json-editor'
 import { Empty, LoadedView, Trouble } from '../ui/notice'
 import { Page } from '../ui/page'
+import { Pager } from '../ui/pager'
 import { Ago } from '../ui/time'
+import { useFilters } from '../ui/use-filters'
 import { useSending } from '../ui/use-sending'
+import { filterIn, type Item, wordsIn } from './store/filter'
+import { PutItem } from './store/form'
+import { NamespaceTree } from './store/tree'
 import '../styles/store.css'
 
 const LIMIT = 50
-const NAMESPACES = 200
+const NAMESPACES = 1_000
 
 export default function ItemStore() {
-  const [namespace, setNamespace] = useState<string[]>([])
-  const [query, setQuery] = useState('')
-  const [writes, setWrites] = useState(false)
-  const asked = useDeferredValue(query.trim())
+  const [{ in: path = '', q = '', filter: filterText = '', from = '0' }, setFilters] = useFilters()
+  const namespace = path === '' ? [] : path.split('/').map(decodeURIComponent)
+  const offset = Number(from) || 0
+  const asked = useDeferredValue(q.trim())
+  const filter = filterIn(useDeferredValue(filterText.trim()))
+  // An item, or "new".
+  const [edited, setEdited] = useState<Item | 'new' | null>(null)
   const namespaces = useLoad('namespaces', () => client.store.listNamespaces({ limit: NAMESPACES }))
-  const items = useLoad(`items ${namespace.join('/')} ${asked}`, () =>
-    client.store.searchItems(namespace, { limit: LIMIT, ...(asked === '' ? {} : { query: asked }) }),
+  const items = useLoad(`items ${path} ${asked} ${JSON.stringify(filter)} ${offset}`, () =>
+    client.store.searchItems(namespace, {
+      limit: LIMIT,
+      offset,
+      ...(asked === '' ? {} : { query: asked }),
+      ...(filter === null ? {} : { filter }),
+    }),
   )
   const reload = () => {
     namespaces.reload()
@@ -34,16 +45,19 @@ export default function ItemStore() {
       title="Store"
       note="Items that graphs keep beyond a thread."
       actions={
-        <Button icon="plus" aria-expanded={writes} onClick={() => setWrites(!writes)}>
+        <Button icon="plus" aria-expanded={edited === 'new'} onClick={() => setEdited(edited === 'new' ? null : 'new')}>
           Put an item
         </Button>
       }
     >
-      {writes && (
+      {edited !== null && (
         <PutItem
+          key={edited === 'new' ? 'new' : `${edited.namespace.join('/')} ${edited.key}`}
           namespace={namespace}
+          item={edited === 'new' ? null : edited}
+          close={() => setEdited(null)}
           done={() => {
-            setWrites(false)
+            setEdited(null)
             reload()
           }}
         />
@@ -52,103 +66,107 @@ export default function ItemStore() {
         <nav className="card" aria-label="Namespaces">
           <LoadedView of={namespaces}>
             {({ namespaces: list }) => (
-              <ul className="namespaces">
-                {[[] as string[], ...list].map(one => (
-                  <li key={one.join('/')}>
-                    <button
-                      type="button"
-                      aria-current={one.join('/') === namespace.join('/') ? 'true' : undefined}
-                      onClick={() => setNamespace(one)}
-                    >
-                      {one.length === 0 ? 'All namespaces' : one.join(' / ')}
-                    </button>
-                  </li>
-                ))}
-              </ul>
+              <NamespaceTree
+                paths={list}
+                chosen={namespace}
+                onChoose={next => setFilters({ in: next.map(encodeURIComponent).join('/'), from: '' })}
+              />
             )}
           </LoadedView>
         </nav>
         <section aria-label="Items" className="items">
-          <input
-            type="search"
-            aria-label="Search by meaning"
-            placeholder="Search by meaning"
-            value={query}
-            onChange={event => setQuery(event.target.value)}
-          />
+          <search className="filters">
+            <input
+              type="search"
+              aria-label="Search by meaning"
+              placeholder="Search by meaning"
+              value={q}
+              onChange={event => setFilters({ q: event.target.value, from: '' })}
+            />
+            <input
+              type="search"
+              aria-label="Filter by members"
+              placeholder='kind:note, or {"n": {"$gt": 3}}'
+              value={filterText}
+              onChange={event => setFilters({ filter: event.target.value, from: '' })}
+            />
+          </search>
+          {filterText.trim() !== '' && filter === null && (
+            <p className="muted">A filter is a member as kind:note, or a JSON object.</p>
+          )}
           <Trouble error={error} />
           <LoadedView of={items}>
-            {({ items: list }) =>
-              list.length === 0 ? (
-                <Empty title={asked === '' ? 'No items here' : 'Nothing found'} icon="store">
-                  {asked === ''
-                    ? 'Graphs put items here, and so does the button above.'
-                    : 'Items are found by meaning when langgraph.json names an embedding in store.index.'}
-                </Empty>
-              ) : (
-                <ul>
-                  {list.map(({ namespace, key, value, updatedAt, score }) => (
-                    <li key={`${namespace.join('/')} ${key}`} className="card item">
-                      <div className="item-head">
-                        <strong>{key}</strong>
-                        <span className="muted">{namespace.join(' / ')}</span>
-                        {score != null && <span className="muted">{score.toFixed(3)}</span>}
-                        <small className="muted">
-                          <Ago at={updatedAt} />
-                        </small>
-                        <Button
-                          kind="ghost"
-                          icon="trash"
-                          label="Delete"
-                          onClick={() => {
-                            if (confirm(`Delete the item ${key}?`))
-                              void send(() => client.store.deleteItem(namespace, key))
-                          }}
+            {({ items: found }) => {
+              // Without an index the server ignores what was asked for.
+              const isRanked = asked === '' || found.some(({ score }) => score != null)
+              const list = isRanked ? found : wordsIn(found, asked)
+              return (
+                <>
+                  {!isRanked && (
+                    <p className="store-note" role="status">
+                      This application has no index to search by meaning: <code>store.index</code> in langgraph.json
+                      names an embedding. Shown are those of the newest {found.length} items that have these words.
+                    </p>
+                  )}
+                  {list.length === 0 ? (
+                    <Empty title={asked === '' && filter === null ? 'No items here' : 'Nothing found'} icon="store">
+                      {asked === '' && filter === null
+                        ? 'Graphs put items here, and so does the button above.'
+                        : 'Other words, another filter or another namespace may find some.'}
+                    </Empty>
+                  ) : (
+                    <ul>
+                      {list.map(item => (
+                        <Row
+                          key={`${item.namespace.join('/')} ${item.key}`}
+                          item={item}
+                          edit={() => setEdited(item)}
+                          remove={() => void send(() => client.store.deleteItem(item.namespace, item.key))}
                         />
-                      </div>
-                      <Json value={value} />
-                    </li>
-                  ))}
-                </ul>
+                      ))}
+                    </ul>
+                  )}
+                </>
               )
-            }
+            }}
           </LoadedView>
+          <Pager
+            offset={offset}
+            size={LIMIT}
+            shown={items.data?.items.length}
+            go={next => setFilters({ from: next })}
+          />
         </section>
       </div>
     </Page>
   )
 }
 
-function PutItem({ namespace, done }: { namespace: string[]; done: () => void }) {
-  const [path, setPath] = useState(namespace.join('/'))
-  const [key, setKey] = useState('')
-  const [value, setValue] = useState<unknown>({})
-  const { busy, error, send } = useSending(done)
-  const parts = path.split('/').filter(Boolean)
-  return (
-    <form
-      className="card cron-form"
-      aria-label="Item"
-      onSubmit={event => {
-        event.preventDefault()
-        void send(() => client.store.putItem(parts, key, value as { [name: string]: unknown }))
-      }}
-    >
-      <div className="two">
-        <Field label="Namespace" hint="Parts between slashes.">
-          {id => <input id={id} value={path} spellCheck={false} onChange={event => setPath(event.target.value)} />}
-        </Field>
-        <Field label="Item key">
-          {id => <input id={id} value={key} spellCheck={false} onChange={event => setKey(event.target.value)} />}
-        </Field>
-      </div>
-      <JsonEditor label="Value" hint="A JSON object." initial="{}" rows={4} onChange={setValue} />
-      <Trouble error={error} />
-      <div className="actions">
-        <Button kind="primary" type="submit" disabled={busy || value === undefined || key === '' || parts.length === 0}>
-          Put
-        </Button>
-      </div>
-    </form>
-  )
+interface RowProps {
+  item: Item
+  edit: () => void
+  remove: () => void
 }
+
+const Row = ({ item: { namespace, key, value, updatedAt, score }, edit, remove }: RowProps) => (
+  <li className="card item">
+    <div className="item-head">
+      <strong>{key}</strong>
+      <span className="muted">{namespace.join(' / ')}</span>
+      {score != null && <span className="muted">{score.toFixed(3)}</span>}
+      <small className="muted">
+        <Ago at={updatedAt} />
+      </small>
+      <Button kind="ghost" icon="edit" label="Edit" onClick={edit} />
+      <Button
+        kind="ghost"
+        icon="trash"
+        label="Delete"
+        onClick={() => {
+          if (confirm(`Delete the item ${key}?`)) remove()
+        }}
+      />
+    </div>
+    <Json value={value} />
+  </li>
+)

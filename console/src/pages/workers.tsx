@@ -2,11 +2,13 @@
 import { useEffect, useState } from 'react'
 import { ask } from '../api/client'
 import { useLoad } from '../api/load'
+import { Button } from '../ui/button'
 import { Chart } from '../ui/chart'
 import { Empty, LoadedView } from '../ui/notice'
 import { Page } from '../ui/page'
 import { durationText } from '../ui/time'
-import { bytesText, type Figures, figuresOf, type Metrics } from './workers/figures'
+import '../styles/processes.css'
+import { bytesText, type Figures, figuresOf, type Metrics, type Worker } from './workers/figures'
 import { HostTable } from './workers/hosts'
 
 const EVERY_MS = 5_000
@@ -23,9 +25,17 @@ export default function Workers() {
     if (data !== undefined) setPast(last => [...last, data].slice(-KEPT))
   }, [data])
   return (
-    <Page title="Queues and workers" note="Anew every 5 seconds; the charts begin when this page is opened.">
+    <Page
+      title="Queues and workers"
+      note="Anew every 5 seconds; the charts begin when this page is opened."
+      actions={
+        <Button icon="redo" onClick={loaded.reload}>
+          Refresh
+        </Button>
+      }
+    >
       <LoadedView of={loaded}>
-        {({ pools, hosts, workers, store }) => (
+        {({ pools, workers, store }) => (
           <>
             {pools.length === 0 && (
               <Empty title="No pool" icon="workers">
@@ -59,40 +69,11 @@ export default function Workers() {
                 </section>
               )
             })}
-            <section className="card scroll-x" aria-label="Hosts">
-              <h2>Hosts</h2>
-              <HostTable hosts={hosts} />
-            </section>
-            <section className="card scroll-x" aria-label="Processes">
+            <section className="processes" aria-label="Processes">
               <h2>Processes</h2>
-              <table className="table">
-                <thead>
-                  <tr>
-                    <th>Role</th>
-                    <th>Worker</th>
-                    <th>Version</th>
-                    <th>Running</th>
-                    <th>Memory</th>
-                    <th>CPU time</th>
-                    <th>Loop delay, p99</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {workers.map(({ role, worker, version, running, memory, cpu, delay }) => (
-                    <tr key={`${role} ${worker}`}>
-                      <td>{role}</td>
-                      <td>
-                        <span className="mono">{worker}</span>
-                      </td>
-                      <td>{version || '–'}</td>
-                      <td>{running ?? '–'}</td>
-                      <td>{bytesText(memory)}</td>
-                      <td>{durationText(cpu * 1_000)}</td>
-                      <td>{durationText(delay * 1_000)}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+              {workers.map(worker => (
+                <Process key={worker.process} of={worker} />
+              ))}
             </section>
             <section aria-label="Store" className="tiles">
               <Tile name="Runs taken over" value={`${store.takeovers}`} />
@@ -106,6 +87,31 @@ export default function Workers() {
     </Page>
   )
 }
+
+/** A process once, whatever roles it has, with its graph hosts. */
+const Process = ({ of: { process, roles, version, ...figures } }: { of: Worker }) => (
+  <article className="card process" aria-label={`Process ${process}`}>
+    <div className="process-head">
+      <h3>{roles.join(', ')}</h3>
+      <span className="mono muted">{process}</span>
+      {version !== '' && <span className="muted">Weft {version}</span>}
+    </div>
+    <dl className="figures">
+      {figures.running !== null && <Figure name="Running" value={`${figures.running}`} />}
+      <Figure name="Memory" value={bytesText(figures.memory)} />
+      <Figure name="CPU time" value={durationText(figures.cpu * 1_000)} />
+      <Figure name="Loop delay, p99" value={durationText(figures.delay * 1_000)} />
+    </dl>
+    {roles.includes('graphs') && <HostTable hosts={figures.hosts} />}
+  </article>
+)
+
+const Figure = ({ name, value }: { name: string; value: string }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{value}</dd>
+  </div>
+)
 
 const Tile = ({ name, value }: { name: string; value: string }) => (
   <div className="tile">

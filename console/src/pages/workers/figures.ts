@@ -21,6 +21,8 @@ export interface Host {
 export interface Metrics {
   samples: Sample[]
   hosts: Host[]
+  /** The process that answers. */
+  edge?: string
 }
 
 export interface Pool {
@@ -34,9 +36,11 @@ export interface Pool {
   hosts: number
 }
 
+/** A process of Weft, which may have several roles. */
 export interface Worker {
-  role: string
-  worker: string
+  /** `host.pid`. */
+  process: string
+  roles: string[]
   /** Of Weft; '' when it does not say. */
   version: string
   /** Runs; null for roles that execute none. */
@@ -47,18 +51,18 @@ export interface Worker {
   cpu: number
   /** Seconds. */
   delay: number
+  /** The most delayed first. */
+  hosts: Host[]
 }
 
 export interface Figures {
   pools: Pool[]
-  /** The most delayed first. */
-  hosts: Host[]
   workers: Worker[]
   /** Bytes and seconds. */
   store: { takeovers: number; bytes: number; free: number | null; ping: number }
 }
 
-export function figuresOf({ samples, hosts }: Metrics): Figures {
+export function figuresOf({ samples, hosts, edge = 'this one' }: Metrics): Figures {
   const values = (name: string, labels: { [label: string]: string | undefined } = {}): number[] =>
     samples
       .filter(
@@ -79,24 +83,7 @@ export function figuresOf({ samples, hosts }: Metrics): Figures {
       slots: sum('weft_pool_slots', { pool }),
       hosts: sum('weft_hosts', { pool }),
     })),
-    hosts: hosts.toSorted((a, b) => b.loop_delay_seconds - a.loop_delay_seconds),
-    workers: samples
-      .filter(({ name }) => name === 'weft_up')
-      .map(({ labels: { role = '', worker } = {} }) => {
-        const running = values('weft_pool_running', { role, worker })
-        return {
-          role,
-          worker: worker ?? 'this one',
-          version:
-            samples.find(
-              one => one.name === 'weft_build_info' && one.labels?.role === role && one.labels?.worker === worker,
-            )?.labels?.version ?? '',
-          running: running.length === 0 ? null : running.reduce((all, one) => all + one, 0),
-          memory: sum('weft_process_resident_bytes', { role, worker }),
-          cpu: sum('weft_process_cpu_seconds_total', { role, worker }),
-          delay: max('weft_event_loop_delay_seconds', { role, worker, quantile: '0.99' }),
-        }
-      }),
+    workers: processesOf(samples, hosts, edge),
     store: {
       takeovers: sum('weft_run_takeovers_total'),
       bytes: max('weft_store_bytes'),
@@ -105,6 +92,39 @@ export function figuresOf({ samples, hosts }: Metrics): Figures {
     },
   }
 }
+
+/** Every role of a process tells the memory of the whole process. */
+function processesOf(samples: Sample[], hosts: Host[], edge: string): Worker[] {
+  const nameOf = ({ worker, pool }: { [label: string]: string }): string =>
+    worker === undefined ? edge : processOf(worker, pool)
+  const own = samples.filter(({ labels }) => labels?.role !== undefined)
+  const names = [...new Set(own.filter(({ name }) => name === 'weft_up').map(({ labels }) => nameOf(labels!)))]
+  return names.map(process => {
+    const mine = own.filter(({ labels }) => nameOf(labels!) === process)
+    const values = (name: string, quantile?: string) =>
+      mine
+        .filter(one => one.name === name && (quantile === undefined || one.labels!.quantile === quantile))
+        .map(({ value }) => value ?? 0)
+    const max = (...asked: Parameters<typeof values>) => Math.max(0, ...values(...asked))
+    const running = values('weft_pool_running')
+    return {
+      process,
+      roles: [...new Set(mine.map(({ labels }) => labels!.role!))].sort(),
+      version: mine.find(({ name }) => name === 'weft_build_info')?.labels?.version ?? '',
+      running: running.length === 0 ? null : running.reduce((all, one) => all + one, 0),
+      memory: max('weft_process_resident_bytes'),
+      cpu: max('weft_process_cpu_seconds_total'),
+      delay: max('weft_event_loop_delay_seconds', '0.99'),
+      hosts: hosts
+        .filter(({ worker, pool }) => processOf(worker, pool) === process)
+        .toSorted((a, b) => b.loop_delay_seconds - a.loop_delay_seconds),
+    }
+  })
+}
+
+/** A graph worker has its pool behind the name of its process. */
+const processOf = (worker: string, pool: string | undefined): string =>
+  pool !== undefined && worker.endsWith(`.${pool}`) ? worker.slice(0, -pool.length - 1) : worker
 
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB']
 

@@ -5,11 +5,11 @@ import { durationText } from '../../ui/time'
 import type { Host } from './figures'
 
 export const HostTable = ({ hosts }: { hosts: readonly Host[] }) => (
-  <table className="table">
+  <table className="table stack" aria-label="Hosts">
     <thead>
       <tr>
+        <th>Host</th>
         <th>Pool</th>
-        <th>Process</th>
         <th>Runs</th>
         <th>Loop delay</th>
         <th>Held by</th>
@@ -18,12 +18,12 @@ export const HostTable = ({ hosts }: { hosts: readonly Host[] }) => (
     <tbody>
       {hosts.map(host => (
         <tr key={`${host.worker} ${host.pid}`}>
-          <td>{host.pool}</td>
-          <td title={host.worker}>
-            <span className="mono">{host.pid}</span>
+          <td>
+            host <span className="mono">{host.pid}</span>
           </td>
-          <td>{host.runs}</td>
-          <td>{durationText(host.loop_delay_seconds * 1_000)}</td>
+          <td>{host.pool}</td>
+          <td>{host.runs === 1 ? '1 run' : `${host.runs} runs`}</td>
+          <td>delay {durationText(host.loop_delay_seconds * 1_000)}</td>
           <td>
             <Holder of={host} />
           </td>
