@@ -20,7 +20,7 @@ export const App = () => (
 
 function Frame() {
   const [at] = useLocation()
-  const { refused } = useStore(session)
+  const { refused, controlKey } = useStore(session)
   const current = PAGES.find(({ path }) => at === path || at.startsWith(`${path}/`))
   useEffect(() => {
     document.title = current === undefined ? 'Weft' : `${current.title} · Weft`
@@ -34,7 +34,7 @@ function Frame() {
       <div className="stage">
         <Banner />
         <main id="main" tabIndex={-1}>
-          {refused !== null ? (
+          {refused !== null && !(current?.isControlled && controlKey !== '') ? (
             <SignIn reason={refused} />
           ) : (
             <Boundary key={current?.path}>

@@ -12,6 +12,8 @@ export interface PageRow {
   note: string
   icon: IconName
   group: (typeof GROUPS)[number]
+  /** The control key opens it: it asks for a key by itself. */
+  isControlled?: true
   Page: ComponentType
 }
 
@@ -108,6 +110,7 @@ export const PAGES: readonly PageRow[] = [
     note: 'applications, revisions, logs',
     icon: 'rocket',
     group: 'Operate',
+    isControlled: true,
     Page: lazy(() => import('./pages/deployments')),
   },
   {
@@ -119,3 +122,6 @@ export const PAGES: readonly PageRow[] = [
     Page: lazy(() => import('./pages/keys')),
   },
 ]
+
+/** The pages that the control key opens. */
+export const CONTROLLED = PAGES.filter(({ isControlled }) => isControlled)
