@@ -93,7 +93,7 @@ interface TableProps {
 }
 
 const Table = ({ rows, busy, revoke }: TableProps) => (
-  <table className="table">
+  <table className="table stack">
     <thead>
       <tr>
         <th>Name</th>
@@ -116,15 +116,15 @@ const Table = ({ rows, busy, revoke }: TableProps) => (
             <span className="mono muted">{key.id}</span>
           </td>
           <td>{key.scopes.join(', ')}</td>
-          <td>{key.last_used_at === null ? <span className="muted">never</span> : <Ago at={key.last_used_at} />}</td>
-          <td>
+          <td data-label="Last use">
+            {key.last_used_at === null ? <span className="muted">never</span> : <Ago at={key.last_used_at} />}
+          </td>
+          <td data-label="Expires">
             <Expiry at={key.expires_at} />
           </td>
-          <td>{limitsText(key)}</td>
-          <td>
-            <Ago at={key.created_at} />
-            <br />
-            <span className="muted">{authorText(key, rows)}</span>
+          <td data-label="Limits">{limitsText(key)}</td>
+          <td data-label="Created">
+            <Ago at={key.created_at} /> <span className="muted">{authorText(key, rows)}</span>
           </td>
           <td>
             <Button kind="ghost" icon="trash" label="Revoke" disabled={busy} onClick={() => revoke(key)} />
