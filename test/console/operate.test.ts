@@ -110,3 +110,25 @@ t.test('runs: found by their status, followed, and cancelled', async t => {
   await runs.getByRole('button', { name: 'timeout' }).click()
   await runs.getByText('No run is timeout').waitFor()
 })
+
+t.test('a search by meaning says when the application has no index', async t => {
+  for (const [key, text] of [
+    ['one', 'sails and ropes'],
+    ['two', 'a loom'],
+  ] as const)
+    await fetch(`${stage.cluster.url}/store/items`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ namespace: ['notes'], key, value: { text } }),
+    })
+  const page = await stage.open('/store')
+  const items = page.getByRole('region', { name: 'Items' }).getByRole('listitem')
+  await items.nth(1).waitFor()
+  t.equal(await page.getByText('no index').count(), 0)
+  await page.getByRole('searchbox', { name: 'Search by meaning' }).fill('LOOM')
+  await page.getByText('This application has no index to search by meaning').waitFor()
+  await items.filter({ hasText: 'two' }).waitFor()
+  t.equal(await items.count(), 1, 'the words are looked for instead')
+  t.same(await seriousDefects(page), [])
+  t.same(stage.errors(), [])
+})
