@@ -145,7 +145,7 @@ t.test('threads are found by words and by metadata, page by page', async t => {
     await until(async () => (await shown()) === titles.toSorted().join())
   }
   await found('SHIPS tall', 'Tall ships')
-  await page.getByText(/^Looked at all \d+ threads\.$/).waitFor()
+  await page.getByText(/^Looked at every thread: \d+\.$/).waitFor()
   await found('user:ada', 'Tall ships', 'Small boats')
   await found('{"n": 7}', 'Tall ships')
   await found(unnamed.thread_id, `…${unnamed.thread_id.slice(-12)}`)

@@ -136,7 +136,9 @@ const Rows = ({ rows, busy, remove }: RowsProps) => (
 const Looked = ({ of: { looked, more }, onMore }: { of: Omit<Found, 'rows'>; onMore: () => void }) =>
   looked === null ? null : (
     <p className="looked muted" role="status">
-      {more ? `Looked at the newest ${looked.toLocaleString()} threads.` : `Looked at all ${looked} threads.`}
+      {more
+        ? `Looked at the newest ${looked.toLocaleString()} threads.`
+        : `Looked at every thread: ${looked.toLocaleString()}.`}
       {more && <Button onClick={onMore}>Look at {DEPTH.toLocaleString()} more</Button>}
     </p>
   )
