@@ -166,7 +166,7 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   'p-queue': ['workers/deploy/', 'workers/graph/', 'workers/resources/oauth/'],
   dockerode: ['workers/deploy/docker/'],
   '@kubernetes/client-node': ['workers/deploy/kubernetes/'],
-  croner: ['workers/resources/crons/', 'console/'],
+  croner: ['workers/resources/crons/'],
   // The bench measures it without a server, as the limit of a machine.
   '@langchain/langgraph': ['workers/host/', 'scripts/bench/limit-main.ts'],
   '@langchain/core': ['workers/host/'],

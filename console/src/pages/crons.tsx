@@ -15,7 +15,6 @@ import { useSending } from '../ui/use-sending'
 import { fireNow } from './crons/fire'
 import { Firings } from './crons/firings'
 import { CronForm } from './crons/form'
-import { nextTimes } from './crons/times'
 
 interface Cron extends ApiCron {
   /** Why the server has paused it. */
@@ -164,7 +163,6 @@ export default function Crons() {
                       {opened === cron.cron_id && (
                         <tr>
                           <td colSpan={6}>
-                            <NextTimes of={cron} now={now} />
                             <Firings cronId={cron.cron_id} />
                           </td>
                         </tr>
@@ -184,24 +182,6 @@ export default function Crons() {
 function inputText({ payload }: Cron): string {
   const text = payload.input == null ? 'no input' : JSON.stringify(payload.input)
   return text.length > 120 ? `${text.slice(0, 120)}…` : text
-}
-
-function NextTimes({ of: cron, now }: { of: Cron; now: number }) {
-  const times = nextTimes(cron, now)
-  if (times.length === 0) return null
-  return (
-    <section className="firings" aria-label="Next times">
-      <h3>Next{cron.enabled ? '' : ', once it goes on'}</h3>
-      <ol>
-        {times.map(time => (
-          <li key={time.getTime()}>
-            <time dateTime={time.toISOString()}>{time.toLocaleString()}</time>
-          </li>
-        ))}
-      </ol>
-      <h3>Fired</h3>
-    </section>
-  )
 }
 
 function nextText({ enabled, next_run_date }: Cron, now: number): string {
