@@ -50,6 +50,7 @@ const SECTIONS: readonly (readonly [title: string, rows: { readonly [name in key
     'Streams',
     {
       resumable_ttl_ms: 'resources',
+      run_spans_hours: 'resources, graphs',
     },
   ],
   [
@@ -106,7 +107,6 @@ const SECTIONS: readonly (readonly [title: string, rows: { readonly [name in key
       image_labels: 'deployer',
       kubernetes_keda: 'deployer',
       scale_runs: 'deployer',
-      scale_down_ms: 'deployer',
     },
   ],
   [
