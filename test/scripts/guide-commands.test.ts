@@ -16,6 +16,7 @@ t.setTimeout(600_000)
 const NOT_EXECUTED: { readonly [begin: string]: string } = {
   './scripts/start --app path/to': 'a path of the reader; what the script does: the block before it',
   'npm install && npm run build && npm pack': 'test/scripts/package.test.ts packs the build',
+  'npm install weft-server': 'the registry; test/scripts/installed.test.ts starts the packed package',
   'NATS_URL=nats://resources:':
     'a NATS server of the reader; test/deploy/cluster-files.test.ts starts the same commands',
   'cp deploy/systemd/': 'folders of the system; test/scripts/deploy-files.test.ts reads the units',
@@ -24,7 +25,7 @@ const NOT_EXECUTED: { readonly [begin: string]: string } = {
   'export WEFT_LOCAL_SOURCES=': 'a repository of the reader; test/api/control-plane makes the same call',
   'source <(weft complete bash)': 'shells that may be missing; test/cli/completion.test.ts reads the same scripts',
   'weft backup /backups': 'a server between the two; test/cli/one-machine.test.ts executes both',
-  'cd weft && npm install': 'test/scripts/package.test.ts packs the build',
+  'pg_dump --format=custom': 'a PostgreSQL of the reader; test/faults/postgres-restore.test.ts executes both',
   ...(spawnSync('jq', ['--version']).status === 0 ? {} : { 'ask() {': 'jq is not installed' }),
   'weft import http': 'a server of the reader; test/cli/client-commands.test.ts imports from one',
 }
