@@ -83,9 +83,10 @@ t.test('the flags of /info say what is served', async t => {
     const { port } = await stageWith(t, http)
     return ((await (await fetch(`http://127.0.0.1:${port}/info`)).json()) as { flags: object }).flags
   }
-  t.same(await flagsOf({}), { assistants: true, crons: true, langsmith: false })
-  t.same(await flagsOf({ disable_runs: true }), { assistants: true, crons: false, langsmith: false })
-  t.same(await flagsOf({ disable_assistants: true }), { assistants: false, crons: true, langsmith: false })
+  const sdk = { strict_resume: true, stream_namespaces: true }
+  t.same(await flagsOf({}), { ...sdk, assistants: true, crons: true, langsmith: false })
+  t.same(await flagsOf({ disable_runs: true }), { ...sdk, assistants: true, crons: false, langsmith: false })
+  t.same(await flagsOf({ disable_assistants: true }), { ...sdk, assistants: false, crons: true, langsmith: false })
 })
 
 t.test('a prefix is in front of every path of the application', async t => {
