@@ -382,7 +382,11 @@ export const SETTINGS = {
     10,
     'Runs, queued or executed, for each replica of a deployment between its `queue_min_scale` and `queue_max_scale`. Replicas are stopped after `WEFT_SCALE_DOWN_MS` (1800000) with fewer runs.',
   ),
-  scale_down_ms: companion('WEFT_SCALE_DOWN_MS', 1_800_000, 'Milliseconds with fewer runs before replicas are stopped.'),
+  scale_down_ms: companion(
+    'WEFT_SCALE_DOWN_MS',
+    1_800_000,
+    'Milliseconds with fewer runs before replicas are stopped.',
+  ),
   image_driver: setting(
     'WEFT_IMAGE_DRIVER',
     '' as ImageDriver,

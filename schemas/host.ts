@@ -61,6 +61,8 @@ export interface StartHead {
   events: boolean
   /** The authenticated caller who created the run: it becomes members of `config.configurable`. */
   user?: AuthUser
+  /** The store encrypts values: recorded spans, which the broker keeps in plain text, name errors without their messages. */
+  sealed?: boolean
 }
 
 /** The bytes of a part. */

@@ -206,12 +206,13 @@ function saverOf(run: RunState, library: Library, newest: Uint8Array, metadata: 
   return run.saver
 }
 
-const spansOf = (host: Host, slot: number, { graph_id, attempt }: StartHead, signal: AbortSignal) =>
+const spansOf = (host: Host, slot: number, { graph_id, attempt, sealed = false }: StartHead, signal: AbortSignal) =>
   recordSpans({
     graph_id,
     attempt,
     send: spans => host.send({ kind: FROM_HOST.spans, slot, body: Buffer.from(JSON.stringify(spans)) }),
     isStopped: () => signal.aborted,
+    sealed,
   })
 
 /** The user's graph stays unchanged, because runs of one graph overlap. Subgraphs inherit through the library. */

@@ -32,6 +32,8 @@ export interface SpansOptions {
   send(spans: HostSpans): void
   /** The run was ordered to stop: what fails from now on was cancelled. */
   isStopped(): boolean
+  /** Errors are recorded by their names only. */
+  sealed: boolean
 }
 
 /** A call of the library that has not ended. */
@@ -71,7 +73,7 @@ interface Component {
   id?: string[]
 }
 
-export function recordSpans({ graph_id, attempt, send, isStopped }: SpansOptions): Spans {
+export function recordSpans({ graph_id, attempt, send, isStopped, sealed }: SpansOptions): Spans {
   const graph: HostSpan = {
     id: 0,
     parent: null,
@@ -165,7 +167,7 @@ export function recordSpans({ graph_id, attempt, send, isStopped }: SpansOptions
     // A jump to a node of the parent graph is thrown, too.
     if (is_bubble_up) close(span, name === 'ParentCommand' ? 'ok' : 'interrupted')
     else if (isStopped()) close(span, 'cancelled')
-    else close(span, 'error', message || name)
+    else close(span, 'error', sealed ? name : message || name)
   }
 
   function succeed(_output: unknown, run: string): void {
@@ -274,7 +276,7 @@ export function recordSpans({ graph_id, attempt, send, isStopped }: SpansOptions
     },
     end(status, error) {
       for (const span of open) if (span !== graph) close(span, 'cancelled')
-      close(graph, status, error)
+      close(graph, status, sealed ? undefined : error)
       flush()
       over = true
     },

@@ -28,7 +28,14 @@ class RunState:
         modes = start["kwargs"]["stream_mode"]
         self.lifecycle = Lifecycle(self.events) if "lifecycle" in modes else None
         self.spans = (
-            Spans(start["graph_id"], start["attempt"], host.loop, self.send_spans, lambda: self.stopped is not None)
+            Spans(
+                start["graph_id"],
+                start["attempt"],
+                host.loop,
+                self.send_spans,
+                lambda: self.stopped is not None,
+                start.get("sealed", False),
+            )
             if recorded
             else None
         )

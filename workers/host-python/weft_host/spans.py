@@ -50,8 +50,11 @@ class Spans(BaseCallbackHandler):
         loop: asyncio.AbstractEventLoop,
         send: Callable[[JsonObject], None],
         is_stopped: Callable[[], bool],
+        is_sealed: bool = False,
     ) -> None:
         self.attempt, self.loop, self.send, self.is_stopped = attempt, loop, send, is_stopped
+        # Errors are recorded by their names only.
+        self.is_sealed = is_sealed
         self.graph = span_of(0, None, "graph", graph_id)
         self.calls: dict[UUID, Call] = {}
         self.open: dict[int, JsonObject] = {0: self.graph}
@@ -131,7 +134,7 @@ class Spans(BaseCallbackHandler):
             for span in list(self.open.values()):
                 if span is not self.graph:
                     self.close(span, "cancelled")
-            self.close(self.graph, status, error)
+            self.close(self.graph, status, None if self.is_sealed else error)
         self.flush()
         self.is_over = True
 
@@ -147,7 +150,8 @@ class Spans(BaseCallbackHandler):
             return self.ended(run_id, "ok" if isinstance(error, ParentCommand) else "interrupted")
         if self.is_stopped():
             return self.ended(run_id, "cancelled")
-        self.ended(run_id, "error", error_of(error)["message"] or type(error).__name__)
+        name = type(error).__name__
+        self.ended(run_id, "error", name if self.is_sealed else error_of(error)["message"] or name)
 
     # What the library calls.
 

@@ -170,5 +170,5 @@ async function take({ deps, request, sender, thread, run }: Claiming): Promise<O
     await release(deps, lease, { charge: false, end: 'error', error, last_event_id: null })
     return ENDED
   }
-  return { head: { claim: 'taken', lease }, body: startBody({ ...run, kwargs }, rows, tuple) }
+  return { head: { claim: 'taken', lease }, body: startBody(deps, { ...run, kwargs }, rows, tuple) }
 }

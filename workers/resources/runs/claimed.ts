@@ -86,13 +86,18 @@ export const checkpointFor = (
     : store.checkpoints.get({ thread_id, checkpoint_id: latest_checkpoint_id })
 
 /** The body of a start frame: StartHead (schemas/host.ts), and the newest checkpoint. `run.kwargs` are whole. */
-export const startBody = (run: RunRow, { lease, claim_no }: ClaimRows, tuple: Tuple | null): Uint8Array =>
-  packText(startText(run, lease.attempt, claim_no), tuple === null ? [] : [packTuples([tuple])])
+export const startBody = (
+  { encryption }: Pick<Deps, 'encryption'>,
+  run: RunRow,
+  { lease, claim_no }: ClaimRows,
+  tuple: Tuple | null,
+): Uint8Array =>
+  packText(startText(run, lease.attempt, claim_no, encryption.isOn()), tuple === null ? [] : [packTuples([tuple])])
 
 /** Stored JSON is inserted as it is. */
-const startText = (run: RunRow, attempt: number, claim_no: number): string =>
+const startText = (run: RunRow, attempt: number, claim_no: number, sealed: boolean): string =>
   `{"run_id":"${run.run_id}","thread_id":"${run.thread_id}","graph_id":${JSON.stringify(run.graph_id)},"attempt":${attempt},"first_id":${firstIdOf(attempt)},` +
-  `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary},"events":${run.mode === 'events'}${run.auth_user ? `,"user":${run.auth_user}` : ''}}`
+  `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary},"events":${run.mode === 'events'}${run.auth_user ? `,"user":${run.auth_user}` : ''}${sealed ? ',"sealed":true' : ''}}`
 
 /** The whole kwargs; null when the assistant that they refer to was deleted. */
 export async function findKwargs({ store }: Deps, run: RunRow): Promise<string | null> {

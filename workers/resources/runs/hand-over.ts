@@ -61,7 +61,7 @@ export function handOver(deps: Deps, run: RunRow, claim: EarlyClaim, tuple: Tupl
     }
     const subject = one(host(claim.pool, 'start'), token('member', slot.member))
     const options = { timeout: TIMEOUT_MS, patience: 0 }
-    const { body } = await deps.caller.ask(subject, head, startBody({ ...run, kwargs }, rows, tuple), options)
+    const { body } = await deps.caller.ask(subject, head, startBody(deps, { ...run, kwargs }, rows, tuple), options)
     const next = validateSlotOffer(JSON.parse(Buffer.from(body).toString()))
     if (!next.success) throw new Error('a graph worker answered a run with no offer')
     return next.data
