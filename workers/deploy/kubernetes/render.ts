@@ -5,6 +5,7 @@
  * connect to the broker. Pure.
  */
 import { hash } from 'node:crypto'
+import { ROLES_ACCOUNT } from '../../../bus/rights.js'
 import type { Container, ResourceSpec, SecretReference } from '../../../schemas/deployments.js'
 import { token } from '../../../schemas/ids.js'
 import { consumerOf, RUNS_STREAM } from '../../../schemas/subjects.js'
@@ -249,7 +250,7 @@ function scaledObject({ revision, size, scaling }: Workload, name: string): obje
         type: 'nats-jetstream',
         metadata: {
           natsServerMonitoringEndpoint: scaling.keda,
-          account: '$G',
+          account: ROLES_ACCOUNT,
           stream: RUNS_STREAM,
           consumer: consumerOf(token('pool', revision.pool)),
           lagThreshold: String(scaling.runs_each),
