@@ -14,7 +14,14 @@ import { launch, type Proc } from '../helpers/cluster.js'
 import { runWeft } from '../helpers/command.js'
 import { storeEnv } from '../helpers/stores/store.js'
 import { until } from '../helpers/until.js'
-import { composePrograms, kubernetesPrograms, manifestsOf, type Program } from '../scripts/cluster-files.js'
+import {
+  composePrograms,
+  helmOptions,
+  kubernetesPrograms,
+  manifestsOf,
+  type Program,
+  renderChart,
+} from '../scripts/cluster-files.js'
 import { controlOf, deployEnv, KEY } from './control.js'
 import { application, makeRepository, sourcesFolder } from './repository.js'
 
@@ -44,8 +51,16 @@ interface Machine {
   users(): Promise<string[]>
 }
 
+/** The configuration of the servers, as their containers see it. */
+const NATS_FILES: { [name: string]: string } = Object.fromEntries(
+  ['cluster.conf', 'server.conf', 'users.conf'].map(file => [
+    file,
+    readFileSync(join(root, 'deploy/nats', file), 'utf8'),
+  ]),
+)
+
 /** Starts the NATS servers of the files. */
-async function startMachine(t: Test, programs: readonly Program[]): Promise<Machine> {
+async function startMachine(t: Test, programs: readonly Program[], natsFiles = NATS_FILES): Promise<Machine> {
   const data = t.testdir()
   const servers = programs.filter(({ image }) => image.startsWith('nats:'))
   t.equal(servers.length, 3)
@@ -54,7 +69,7 @@ async function startMachine(t: Test, programs: readonly Program[]): Promise<Mach
     ports.set(name, { client: await freePort(), route: await freePort(), monitor: await freePort() })
   /** The same with the addresses of this machine. */
   const here = (text: string) =>
-    text.replaceAll(/\b(nats-\d)[.\w]*:(4222|6222)/g, (_, name: string, port: string) => {
+    text.replaceAll(/\b((?:weft-)?nats-\d)[.\w-]*:(4222|6222)/g, (_, name: string, port: string) => {
       const { client, route } = ports.get(name)!
       return `127.0.0.1:${port === '4222' ? client : route}`
     })
@@ -62,8 +77,8 @@ async function startMachine(t: Test, programs: readonly Program[]): Promise<Mach
     const { client, route, monitor } = ports.get(name)!
     const folder = join(data, name)
     mkdirSync(folder)
-    for (const file of ['cluster.conf', 'server.conf', 'users.conf']) {
-      const text = readFileSync(join(root, 'deploy/nats', file), 'utf8')
+    for (const [file, content] of Object.entries(natsFiles)) {
+      const text = content
         .replace('0.0.0.0:4222', `127.0.0.1:${client}`)
         .replace('0.0.0.0:6222', `127.0.0.1:${route}`)
         .replace('"/data"', JSON.stringify(join(folder, 'data')))
@@ -207,4 +222,28 @@ t.test('the manifests of Kubernetes', async t => {
     ['built-in.default', 'deployer', 'edge', 'resources', `${deployment.id}.rev_${id}`].sort(),
   )
   t.equal((await send(url, '/v2/deployments', KEY)).status, 200)
+})
+
+t.test('the Helm chart with the secrets that it makes', helmOptions, async t => {
+  const manifests = renderChart({ store: { type: 'mongodb', url: 'mongodb://db.invalid/weft' } })
+  const made = manifests.flatMap(({ kind, data, stringData = {} }) =>
+    kind !== 'Secret'
+      ? []
+      : [
+          ...Object.entries(mapValues(data ?? {}, text => Buffer.from(text, 'base64').toString())),
+          ...Object.entries(stringData),
+        ],
+  )
+  const { data: files } = manifests.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'weft-nats')!
+  const programs = kubernetesPrograms(manifests, secretOf(Object.fromEntries(made)))
+  const machine = await startMachine(t, programs, files)
+  const graphs = machine.start('weft-graphs-default', { flags: ['--app', join(root, 'test/apps/basic')] })
+  await machine.start('weft-resources')
+  await graphs
+  const edge = await machine.start('weft-edge', { flags: ['--port', '0'] })
+  const created = await runWeft(['keys', 'create', 'me', '--scope', 'admin'], machine.envOf('weft-resources'))
+  t.equal(created.code, 0, created.stderr)
+  const run = { assistant_id: 'counter', input: { steps: 2 } }
+  t.match(await send(`http://127.0.0.1:${edge.port}`, '/runs/wait', created.stdout.trim(), run), { status: 200 })
+  t.same([...new Set(await machine.users())].sort(), ['edge', 'graphs', 'resources'])
 })

@@ -1,4 +1,5 @@
 /** The shipped cluster files, as Docker Compose and Kubernetes read them: programs with their arguments and variables. */
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
@@ -57,6 +58,8 @@ export interface Manifest {
   kind: string
   metadata: { name: string; namespace?: string }
   data?: { [name: string]: string }
+  /** Of a Secret. */
+  stringData?: { [name: string]: string }
   // biome-ignore lint/suspicious/noExplicitAny: a test reads what the schemas of Kubernetes have checked.
   spec?: any
 }
@@ -81,6 +84,31 @@ export function manifestsOf(folder: string): Manifest[] {
       : manifestsOf(join(folder, path)),
   )
   return [...made, ...named]
+}
+
+/** The chart of deploy/helm is rendered by a program, which not every machine has. */
+export const HELM = process.env.HELM ?? 'helm'
+const isHelm = spawnSync(HELM, ['version']).status === 0
+/** Of a test that renders the chart. */
+export const helmOptions = isHelm ? {} : { skip: 'no program helm on PATH, nor named by HELM' }
+
+/** Arguments of helm that render the chart with the values of one of its files. */
+export function templateArgs(file?: string): string[] {
+  const chart = join(root, 'deploy/helm/weft')
+  const flags = file === undefined ? [] : ['-f', join(chart, file)]
+  // A helm that Go has installed knows no newer version than 1.20.
+  return ['template', 'weft', chart, '--namespace', 'weft', '--kube-version', '1.33.0', ...flags]
+}
+
+/** What helm prints for the chart with these values, and those of a file of the chart. */
+export const helmTemplate = (values: object, file?: string) =>
+  spawnSync(HELM, [...templateArgs(file), '-f', '-'], { input: JSON.stringify(values), encoding: 'utf8' })
+
+/** The objects of the chart; throws with what helm says. */
+export function renderChart(values: object, file?: string): Manifest[] {
+  const { status, stdout, stderr } = helmTemplate(values, file)
+  if (status !== 0) throw new Error(stderr)
+  return parseAllDocuments(stdout).flatMap(document => (document.toJS() as Manifest | null) ?? [])
 }
 
 interface Variable {
