@@ -146,17 +146,26 @@ export async function openLink(options: LinkOptions): Promise<Link> {
     }
     log.warn(sentence)
   }
+  const figures = openFigures()
+  figures.count('weft_broker_disconnects_total', { role }, 0)
+  figures.count('weft_broker_refusals_total', { role }, 0)
   let isConnected = true
   const listeners = new Set<() => void>()
   void (async () => {
     for await (const { type, data } of nc.status()) {
-      if (type === Events.Disconnect) isConnected = false
+      if (type === Events.Disconnect) {
+        isConnected = false
+        figures.count('weft_broker_disconnects_total', { role })
+      }
       if (type === Events.Reconnect) {
         isConnected = true
         for (const listener of listeners) listener()
       }
       if (type === Events.Disconnect || type === Events.Reconnect) log.warn({ type, data }, 'broker connection')
-      else if (type === Events.Error) log.error({ type, data }, 'the broker refused an operation')
+      else if (type === Events.Error) {
+        figures.count('weft_broker_refusals_total', { role })
+        log.error({ type, data }, 'the broker refused an operation')
+      }
     }
   })()
   const push = writeOncePerTurn(nc)
@@ -168,7 +177,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
     sender: sender ?? null,
     log,
     build: buildOf(protocol),
-    figures: openFigures(),
+    figures,
     subscribe(subject, onMessage, { queue } = {}) {
       const receiver = { onMessage }
       const callback = guarded(log, subject, receiver)

@@ -1,20 +1,27 @@
 /**
  * Counters and histograms of a role. The code in which an event happens writes its figure, and an edge that asks for the
- * metrics reads it (metrics.ts). Labels have few values: never an id, nothing that a client chooses.
+ * metrics reads it (metrics.ts). Labels have few values: what users choose goes
+ * through `few`.
  */
 import { statfs } from 'node:fs/promises'
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
-import { BOUNDS, type MetricName, type Sample } from '../schemas/metrics.js'
+import { BOUNDS, boundsOf, type MetricName, type Sample } from '../schemas/metrics.js'
 import type { Build } from '../schemas/protocol.js'
 
 type Labels = { [label: string]: string }
 type Read = () => Sample[] | Promise<Sample[]>
+
+/** Combinations of labels that users choose: a report has at most 1,000 samples (schemas/metrics.ts). */
+const FEW = 40
+const LABEL_CHARS = 128
 
 export interface Figures {
   /** Adds to a counter; 0 shows it before its first event. */
   count(name: MetricName, labels?: Labels, by?: number): void
   /** The histogram with these labels. A hot path keeps it. */
   histogram(name: MetricName, labels?: Labels): Histogram
+  /** Labels that users choose: the first combinations of these names stand for themselves, in further ones each is "other". */
+  few(labels: Labels): Labels
   /** Adds samples that are computed when the metrics are asked for. */
   onRead(read: Read): void
   /** Every sample; those of a reader that throws are left out and reported to `onError`. */
@@ -28,6 +35,7 @@ export const sample = (name: MetricName, value: number, labels?: Labels): Sample
 export function openFigures(): Figures {
   const counters = new Map<string, { name: MetricName; labels: Labels | undefined; value: number }>()
   const histograms = new Map<string, { name: MetricName; labels: Labels | undefined; histogram: Histogram }>()
+  const chosen = new Map<string, Map<string, Labels>>()
   const readers: Read[] = []
   const keyOf = (name: string, labels?: Labels) => (labels === undefined ? name : `${name} ${JSON.stringify(labels)}`)
   return {
@@ -41,9 +49,27 @@ export function openFigures(): Figures {
       const key = keyOf(name, labels)
       const known = histograms.get(key)
       if (known !== undefined) return known.histogram
-      const histogram = openHistogram()
+      const histogram = openHistogram(boundsOf(name))
       histograms.set(key, { name, labels, histogram })
       return histogram
+    },
+    few(labels) {
+      const names = Object.keys(labels)
+      const kind = names.join(' ')
+      let known = chosen.get(kind)
+      if (known === undefined) {
+        known = new Map()
+        chosen.set(kind, known)
+      }
+      const key = Object.values(labels).join('\0')
+      const found = known.get(key)
+      if (found !== undefined) return found
+      const change = (to: (value: string) => string): Labels =>
+        Object.fromEntries(names.map(name => [name, to(labels[name]!)]))
+      if (known.size >= FEW) return change(() => 'other')
+      const own = change(value => value.slice(0, LABEL_CHARS))
+      known.set(key, own)
+      return own
     },
     onRead: read => void readers.push(read),
     async samples(onError) {
@@ -63,13 +89,13 @@ export interface Histogram {
   sample(name: MetricName, labels?: Labels): Sample
 }
 
-export function openHistogram(): Histogram {
-  const counts = new Array<number>(BOUNDS.length + 1).fill(0)
+export function openHistogram(bounds: readonly number[] = BOUNDS): Histogram {
+  const counts = new Array<number>(bounds.length + 1).fill(0)
   let sum = 0
   return {
     observe(seconds) {
       let i = 0
-      while (i < BOUNDS.length && seconds > BOUNDS[i]!) i++
+      while (i < bounds.length && seconds > bounds[i]!) i++
       counts[i]!++
       sum += seconds
     },
@@ -105,7 +131,7 @@ export function openProcessFigures({ version, protocol }: Build): { samples(): S
       // The histogram has the time from look to look.
       const late = (percent: number) => Math.max(0, delay.percentile(percent) / 1e6 - DELAY_LOOK_MS) / 1e3
       const quantiles = [50, 99, 100].map(percent =>
-        sample('weft_event_loop_delay_seconds', late(percent), { quantile: `${percent / 100}` }),
+        sample('weft_event_loop_delay_seconds', late(percent), { percentile: `${percent}` }),
       )
       delay.reset()
       return [

@@ -5,7 +5,7 @@
 import type { Msg } from 'nats'
 import { Registry } from 'prom-client'
 import {
-  BOUNDS,
+  boundsOf,
   type HostReport,
   METRICS,
   type MetricName,
@@ -167,10 +167,11 @@ const plainValue = ({ value, labels = {} }: Sample): Value[] => (value === undef
 
 function bucketsOf({ name, labels = {}, counts, sum = 0 }: Sample): Value[] {
   if (counts === undefined) return []
+  const bounds = boundsOf(name as MetricName)
   let total = 0
   const buckets = counts.map((count, i) => {
     total += count
-    return { value: total, labels: { ...labels, le: BOUNDS[i] ?? '+Inf' }, metricName: `${name}_bucket` }
+    return { value: total, labels: { ...labels, le: bounds[i] ?? '+Inf' }, metricName: `${name}_bucket` }
   })
   return [
     ...buckets,

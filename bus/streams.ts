@@ -13,6 +13,7 @@ import {
   RetentionPolicy,
   StorageType,
   type StreamConfig,
+  type StreamInfo,
 } from 'nats'
 import type { Config } from '../schemas/config.js'
 import { fail } from '../schemas/errors.js'
@@ -213,20 +214,47 @@ export interface QueueInfo {
 /** The queues of all pools, and the bytes that the streams store. Throws when the broker does not answer. */
 export async function queueInfo(
   link: Link,
-): Promise<{ queues: QueueInfo[]; streams: { name: string; bytes: number }[] }> {
+): Promise<{ queues: QueueInfo[]; streams: StreamFigures[]; account: AccountFigures }> {
   const manager = await managerOf(link)
   const queues: QueueInfo[] = []
   for await (const { name, num_pending, num_ack_pending, num_redelivered } of manager.consumers.list(RUNS_STREAM)) {
     const pool = poolOfConsumer(name)
     if (pool !== null) queues.push({ pool, waiting: num_pending, taken: num_ack_pending, redelivered: num_redelivered })
   }
-  const streams = await Promise.all(
-    [RUNS_STREAM, EVENTS_STREAM, SPANS_STREAM].map(async name => ({
-      name,
-      bytes: (await manager.streams.info(name)).state.bytes,
-    })),
-  )
-  return { queues, streams }
+  const [streams, { storage, api }] = await Promise.all([
+    Promise.all(
+      [RUNS_STREAM, EVENTS_STREAM, SPANS_STREAM].map(async name => figuresOf(await manager.streams.info(name))),
+    ),
+    manager.getAccountInfo(),
+  ])
+  return { queues, streams, account: { bytes: storage, api_errors: api.errors } }
+}
+
+interface AccountFigures {
+  bytes: number
+  api_errors: number
+}
+
+interface StreamFigures {
+  name: string
+  bytes: number
+  max_bytes: number
+  /** That it should have. */
+  copies: number
+  /** Those that its leader knows, with itself. */
+  servers: { server: string; is_current: boolean; lag: number }[]
+}
+
+function figuresOf({ config, state, cluster }: StreamInfo): StreamFigures {
+  const followers = (cluster?.replicas ?? []).map(({ name, current, offline, lag = 0 }) => ({
+    server: name,
+    is_current: current && offline !== true,
+    lag,
+  }))
+  // A server that is no member of a cluster has no name here.
+  const leader = { server: cluster?.leader ?? 'single', is_current: true, lag: 0 }
+  const { name, max_bytes, num_replicas } = config
+  return { name, bytes: state.bytes, max_bytes, copies: num_replicas, servers: [leader, ...followers] }
 }
 
 const SPANS_PAGE = 1_000

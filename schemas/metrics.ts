@@ -4,7 +4,14 @@ import typia, { type tags } from 'typia'
 interface Metric {
   type: 'counter' | 'gauge' | 'histogram'
   help: string
+  /** Of a histogram with other bounds than BOUNDS, as many as those. */
+  bounds?: readonly number[]
 }
+
+/** Upper bounds of histograms in seconds; a last bucket holds what is above. */
+export const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const
+/** For runs, which last from milliseconds to hours. */
+const RUN_BOUNDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600] as const
 
 /** Every metric. The names `lg_api_*` are those of the platform. */
 export const METRICS = {
@@ -34,6 +41,19 @@ export const METRICS = {
     type: 'counter',
     help: 'Ended runs, by status; rolled_back: removed with all that they left.',
   },
+  weft_run_seconds: {
+    type: 'histogram',
+    help: 'Time of a run from the start of its first attempt to its end, by application and graph.',
+    bounds: RUN_BOUNDS,
+  },
+  weft_run_wait_seconds: {
+    type: 'histogram',
+    help: 'Time of a run from when it might start to the start of its first attempt, by application and graph.',
+    bounds: RUN_BOUNDS,
+  },
+  weft_graph_runs_total: { type: 'counter', help: 'Ended runs, by application, graph and status.' },
+  weft_assistant_runs_total: { type: 'counter', help: 'Ended runs, by assistant and status.' },
+  weft_running_oldest_seconds: { type: 'gauge', help: 'Time since the start of the run of a pool that runs longest.' },
   weft_run_claims_total: { type: 'counter', help: 'Claims of runs, by answer. Each one with "taken" is an attempt.' },
   weft_run_hand_overs_total: {
     type: 'counter',
@@ -49,6 +69,23 @@ export const METRICS = {
   weft_store_bytes: { type: 'gauge', help: 'Disk space that the store uses.' },
   weft_disk_free_bytes: { type: 'gauge', help: 'Free space of the disk with the data folder.' },
   weft_stream_bytes: { type: 'gauge', help: 'Bytes that a stream of the broker stores.' },
+  weft_stream_limit_bytes: { type: 'gauge', help: 'Bytes that a stream of the broker may store.' },
+  weft_stream_copies: { type: 'gauge', help: 'Copies that a stream of the broker should have.' },
+  weft_stream_copy_current: {
+    type: 'gauge',
+    help: '1 for a copy of a stream that has all that its leader has, by NATS server; 0 for another one.',
+  },
+  weft_stream_copy_lag: {
+    type: 'gauge',
+    help: 'Operations that a copy of a stream is behind its leader, by NATS server.',
+  },
+  weft_broker_bytes: { type: 'gauge', help: 'Bytes that all streams store at the broker.' },
+  weft_broker_api_errors_total: {
+    type: 'counter',
+    help: 'Questions to JetStream that the broker answered with an error.',
+  },
+  weft_broker_disconnects_total: { type: 'counter', help: 'How often a process lost its connection to the broker.' },
+  weft_broker_refusals_total: { type: 'counter', help: 'Operations that the broker refused to a process.' },
   weft_pool_slots: { type: 'gauge', help: 'Runs that a graph worker may execute at the same time.' },
   weft_pool_running: { type: 'gauge', help: 'Runs that a graph worker executes.' },
   weft_pool_jobs_total: { type: 'counter', help: 'Wake-ups that a graph worker has received.' },
@@ -85,7 +122,10 @@ export const METRICS = {
   weft_deploy_tasks_total: { type: 'counter', help: 'Executions of deploy tasks, by kind and outcome.' },
   weft_deploy_task_seconds: { type: 'histogram', help: 'Time of an execution of a deploy task, by kind.' },
   weft_replica_exits_total: { type: 'counter', help: 'Replicas of deployments that ended and were started again.' },
-  weft_event_loop_delay_seconds: { type: 'gauge', help: 'Delay of the event loop since the last report, by quantile.' },
+  weft_event_loop_delay_seconds: {
+    type: 'gauge',
+    help: 'Delay of the event loop since the last report, by percentile.',
+  },
   weft_process_resident_bytes: { type: 'gauge', help: 'Memory of the process.' },
   weft_process_cpu_seconds_total: { type: 'counter', help: 'CPU time of the process.' },
   weft_build_info: { type: 'gauge', help: '1, with the version of Weft and the protocol of each process.' },
@@ -93,8 +133,10 @@ export const METRICS = {
 } as const satisfies { [name: string]: Metric }
 export type MetricName = keyof typeof METRICS
 
-/** Upper bounds of histograms in seconds; a last bucket holds what is above. */
-export const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const
+export function boundsOf(name: MetricName): readonly number[] {
+  const { bounds = BOUNDS }: Metric = METRICS[name]
+  return bounds
+}
 
 type Count = number & tags.Minimum<0>
 

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { openLink } from '../../bus/connect.js'
-import { openHistogram, openProcessFigures, sample } from '../../bus/figures.js'
+import { openFigures, openHistogram, openProcessFigures, sample } from '../../bus/figures.js'
 import { openLog } from '../../bus/log.js'
 import { answerMetrics, expositionOf, openReports, samplesOf } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
-import { BOUNDS, type MetricsReport } from '../../schemas/metrics.js'
+import { BOUNDS, boundsOf, METRICS, type MetricName, type MetricsReport } from '../../schemas/metrics.js'
 import { startNats } from '../helpers/nats.js'
 import { until } from '../helpers/until.js'
 
@@ -29,12 +29,33 @@ t.test('a histogram is written cumulatively', async t => {
   t.match(text, 'a="b\\"\\n"')
 })
 
+t.test('histograms of runs reach from 10 ms to an hour', async t => {
+  const figures = openFigures()
+  for (const seconds of [0.005, 600, 7_200]) figures.histogram('weft_run_seconds').observe(seconds)
+  const { text } = await expositionOf(await figures.samples(error => t.fail(String(error))))
+  for (const [le, count] of Object.entries({ '0.01': 1, '300': 1, '900': 2, '3600': 2, '+Inf': 3 }))
+    t.match(text, `weft_run_seconds_bucket{le="${le}"} ${count}\n`)
+  for (const name of Object.keys(METRICS) as MetricName[]) t.equal(boundsOf(name).length, BOUNDS.length, name)
+})
+
+t.test('labels that users choose are few', t => {
+  const figures = openFigures()
+  const labels = Array.from({ length: 100 }, (_, i) => figures.few({ app: 'a', graph: `${i}` }))
+  t.same(labels[39], { app: 'a', graph: '39' })
+  t.same(labels[40], { app: 'other', graph: 'other' })
+  t.same(figures.few({ app: 'a', graph: '0' }), labels[0], 'a known one stays')
+  t.same(figures.few({ assistant: '0' }), { assistant: '0' }, 'other labels are counted apart')
+  t.equal(openFigures().few({ graph: 'g'.repeat(500) }).graph!.length, 128)
+  t.end()
+})
+
 t.test('the delay of the event loop is that of a blocked one only', async t => {
   const figures = openProcessFigures({ version: '1', protocol: 1 })
   t.teardown(figures.close)
   const longest = (): number =>
-    figures.samples().find(({ name, labels }) => name === 'weft_event_loop_delay_seconds' && labels?.quantile === '1')!
-      .value!
+    figures
+      .samples()
+      .find(({ name, labels }) => name === 'weft_event_loop_delay_seconds' && labels?.percentile === '100')!.value!
   longest()
   const quiet = await until(async () => {
     await sleep(200)
@@ -94,7 +115,11 @@ t.test('an edge hears every worker, skips unreadable answers, and does not wait 
   const reports = openReports(mux)
   const found = await reports.ask()
   t.same(found.map(({ role, worker }) => `${role} ${worker}`).sort(), ['graphs 2', 'resources 1'])
-  t.match(found.find(({ role }) => role === 'resources')!.samples, [{ name: 'weft_webhooks_under_way', value: 7 }])
+  const { samples } = found.find(({ role }) => role === 'resources')!
+  t.match(
+    samples.find(({ name }) => name === 'weft_webhooks_under_way'),
+    { value: 7 },
+  )
   t.same(found.map(({ role, hosts }) => [role, hosts]).sort(), [
     ['graphs', [host]],
     ['resources', undefined],

@@ -62,7 +62,7 @@ const DELIVERIES = ['delivered', 'retried', 'given_up']
 
 /** One worker answers for all: queues, runs and streams. */
 export async function clusterMetrics({ store, link }: Deps): Promise<ClusterMetrics> {
-  const [{ pending, running }, oldest, { queues, streams }] = await Promise.all([
+  const [{ pending, running }, oldest, { queues, streams, account }] = await Promise.all([
     store.runs.counts(),
     store.runs.unsettled(OLDEST),
     queueInfo(link),
@@ -70,24 +70,42 @@ export async function clusterMetrics({ store, link }: Deps): Promise<ClusterMetr
   const samples: Sample[] = [
     sample('lg_api_num_pending_runs', pending),
     sample('lg_api_num_running_runs', running),
-    ...[...oldestOf(oldest)].map(([pool, seconds]) => sample('weft_queue_oldest_seconds', seconds, { pool })),
+    ...[...oldestOf(oldest, waitingFor)].map(([pool, age]) => sample('weft_queue_oldest_seconds', age, { pool })),
+    ...[...oldestOf(oldest, runningFor)].map(([pool, age]) => sample('weft_running_oldest_seconds', age, { pool })),
     ...queues.flatMap(({ pool, waiting, taken, redelivered }) => [
       sample('weft_queue_waiting', waiting, { pool }),
       sample('weft_queue_taken', taken, { pool }),
       sample('weft_queue_redelivered', redelivered, { pool }),
     ]),
-    ...streams.map(({ name, bytes }) => sample('weft_stream_bytes', bytes, { stream: name })),
+    ...streams.flatMap(({ name: stream, bytes, max_bytes, copies, servers }) => [
+      sample('weft_stream_bytes', bytes, { stream }),
+      sample('weft_stream_limit_bytes', max_bytes, { stream }),
+      sample('weft_stream_copies', copies, { stream }),
+      ...servers.flatMap(({ server, is_current, lag }) => [
+        sample('weft_stream_copy_current', is_current ? 1 : 0, { stream, server }),
+        sample('weft_stream_copy_lag', lag, { stream, server }),
+      ]),
+    ]),
+    sample('weft_broker_bytes', account.bytes),
+    sample('weft_broker_api_errors_total', account.api_errors),
   ]
   return { samples }
 }
 
-function oldestOf(runs: readonly RunSummary[]): Map<string, number> {
+/** The longest time of each pool. */
+function oldestOf(runs: readonly RunSummary[], age: (run: RunSummary, now: number) => number | null) {
   const now = clock.now()
   const oldest = new Map<string, number>()
-  for (const { pool, status, created_at, due_at } of runs) {
-    if (status !== 'pending' || due_at > now) continue
-    const seconds = (now - Math.max(created_at, due_at)) / 1_000
-    oldest.set(pool, Math.max(seconds, oldest.get(pool) ?? 0))
+  for (const run of runs) {
+    const ms = age(run, now)
+    if (ms !== null) oldest.set(run.pool, Math.max(ms / 1_000, oldest.get(run.pool) ?? 0))
   }
   return oldest
 }
+
+/** In milliseconds; null: it runs, or may not start yet. */
+const waitingFor = ({ status, created_at, due_at }: RunSummary, now: number): number | null =>
+  status !== 'pending' || due_at > now ? null : now - Math.max(created_at, due_at)
+
+const runningFor = ({ status, started_at }: RunSummary, now: number): number | null =>
+  status !== 'running' || started_at === null ? null : Math.max(0, now - started_at)

@@ -76,6 +76,19 @@ t.test('figures of the edge, the workers, the queues and the store', async t => 
   t.equal(value('weft_runs_ended_total', 'status="error"'), 1)
   t.equal(value('weft_runs_ended_total', 'status="interrupted"'), 1)
   t.equal(value('weft_runs_ended_total', 'status="timeout"'), 0)
+  t.equal(value('weft_graph_runs_total', 'graph="echo"', 'status="success"'), 3)
+  t.equal(value('weft_graph_runs_total', 'graph="fail"', 'status="error"'), 1)
+  t.equal(value('weft_run_seconds_count', 'app="built-in"', 'graph="echo"'), 3, 'one was cancelled before it began')
+  t.equal(value('weft_run_wait_seconds_count', 'graph="fail"'), 1)
+  t.ok(value('weft_running_oldest_seconds', 'pool="default"')! >= 0)
+  for (const stream of ['RUNS', 'EVENTS', 'SPANS']) {
+    t.equal(value('weft_stream_copies', `stream="${stream}"`), 1)
+    t.equal(value('weft_stream_copy_current', `stream="${stream}"`), 1)
+    t.ok(value('weft_stream_limit_bytes', `stream="${stream}"`)! > 1e6)
+  }
+  t.ok(value('weft_broker_bytes')! > 0)
+  t.ok(value('weft_broker_api_errors_total')! >= 0)
+  for (const role of ROLES) t.equal(value('weft_broker_disconnects_total', `role="${role}"`), 0, role)
   t.equal(value('weft_run_claims_total', 'answer="taken"'), 5)
   t.equal(value('weft_run_takeovers_total'), 0)
   t.equal(value('weft_run_hand_overs_total', 'answer="started"'), 0)
@@ -87,7 +100,7 @@ t.test('figures of the edge, the workers, the queues and the store', async t => 
   t.ok(value('weft_disk_free_bytes', 'role="resources"')! > 0)
   t.equal(value('weft_deploy_tasks', 'kind="deploy"', 'role="deployer"'), 0)
   for (const role of ROLES) {
-    t.ok(value('weft_event_loop_delay_seconds', `role="${role}"`, 'quantile="0.99"')! >= 0, role)
+    t.ok(value('weft_event_loop_delay_seconds', `role="${role}"`, 'percentile="99"')! >= 0, role)
     t.ok(value('weft_process_resident_bytes', `role="${role}"`)! > 1e6, role)
     t.equal(value('weft_up', `role="${role}"`), 1, role)
   }

@@ -3,7 +3,9 @@ import { announceEnd, announceNews } from '../../../bus/events.js'
 import { token } from '../../../schemas/ids.js'
 import type { RunSummary } from '../../../store/rows/runs.js'
 import type { Step } from '../../../store/steps.js'
+import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
+import { countEnd } from './figures.js'
 import { deliver } from './webhooks.js'
 
 type DropStep = Extract<Step, { step: 'runs.patch' | 'runs.remove' }>
@@ -31,10 +33,11 @@ export function dropStep(run: RunSummary, action: 'interrupt' | 'rollback', reas
 }
 
 /** Notifies its readers and its webhook. */
-export function announceDropped(deps: Deps, { app, run_id, thread_id, temporary, webhook }: RunSummary): void {
+export function announceDropped(deps: Deps, run: RunSummary): void {
+  const { app, run_id, thread_id, temporary, webhook } = run
   const ending = { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null } as const
   announceEnd(deps.link, token('run', run_id), ending)
-  deps.link.figures.count('weft_runs_ended_total', { status: 'interrupted' })
+  countEnd(deps.link, run, 'interrupted', clock.now())
   if (!temporary) announceNews(deps.link, thread_id, { app, dropped: { run_id, status: 'interrupted' } })
   if (webhook !== null) void deliver(deps, run_id)
 }

@@ -25,6 +25,7 @@ import { resultText } from '../rows/text.js'
 import { leftBy, readBase, statusOf } from '../rows/thread-status.js'
 import { computeFinalState, type Left, refreshLater } from '../state/final-state.js'
 import { isRefusedAnswer, settledOf } from '../state/kept-state.js'
+import { countEnd } from './figures.js'
 import { wakeNext } from './wake.js'
 import { deliver } from './webhooks.js'
 
@@ -219,7 +220,7 @@ function announce({ deps: { link }, lease, outcome, run, final }: Settling): Pro
     result: run.mode === 'wait' ? result : null,
     error: outcome.render ? outcome.error : null,
   })
-  link.figures.count('weft_runs_ended_total', { status })
+  countEnd(link, run, status, now)
   const { graph_id, assistant_id } = run
   link.log.info({ run_id, thread_id, graph_id, assistant_id, attempt, status, ms: now - run.created_at }, 'run ended')
   return undefined
@@ -278,7 +279,7 @@ async function rollback(deps: Deps, run: RunSummary, thread: ThreadRow): Promise
   announceEnd(link, id, { status: 'interrupted', last_event_id: -1, result: Buffer.from('{}'), error: null })
   if (run.resumable) await purgeEvents(link, mux, id)
   await purgeSpans(link, mux, token('thread', thread_id), id)
-  link.figures.count('weft_runs_ended_total', { status: 'rolled_back' })
+  countEnd(link, run, 'rolled_back', now)
   link.log.info({ run_id, thread_id, attempt: run.attempt }, 'run rolled back')
   wakeNext(deps, thread.queue)
   return true

@@ -101,9 +101,9 @@ function processesOf(samples: Sample[], hosts: Host[], edge: string): Worker[] {
   const names = [...new Set(own.filter(({ name }) => name === 'weft_up').map(({ labels }) => nameOf(labels!)))]
   return names.map(process => {
     const mine = own.filter(({ labels }) => nameOf(labels!) === process)
-    const values = (name: string, quantile?: string) =>
+    const values = (name: string, percentile?: string) =>
       mine
-        .filter(one => one.name === name && (quantile === undefined || one.labels!.quantile === quantile))
+        .filter(one => one.name === name && (percentile === undefined || one.labels!.percentile === percentile))
         .map(({ value }) => value ?? 0)
     const max = (...asked: Parameters<typeof values>) => Math.max(0, ...values(...asked))
     const running = values('weft_pool_running')
@@ -114,7 +114,7 @@ function processesOf(samples: Sample[], hosts: Host[], edge: string): Worker[] {
       running: running.length === 0 ? null : running.reduce((all, one) => all + one, 0),
       memory: max('weft_process_resident_bytes'),
       cpu: max('weft_process_cpu_seconds_total'),
-      delay: max('weft_event_loop_delay_seconds', '0.99'),
+      delay: max('weft_event_loop_delay_seconds', '99'),
       hosts: hosts
         .filter(({ worker, pool }) => processOf(worker, pool) === process)
         .toSorted((a, b) => b.loop_delay_seconds - a.loop_delay_seconds),
