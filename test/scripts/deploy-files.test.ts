@@ -219,3 +219,13 @@ t.test('every alert and panel asks for metrics that exist, and each alert says w
     'weft_build_info',
   ])
 })
+
+t.test('the runbook has a part for each alert, and service levels of metrics that exist', async t => {
+  const { groups } = parse(read('deploy/monitoring/alerts.yml')) as { groups: { rules: Rule[] }[] }
+  const alerts = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert))
+  const runbook = read('docs/runbook.md')
+  t.same([...runbook.matchAll(/^### (\w+)$/gm)].map(([, name]) => name!).sort(), alerts.sort())
+  const queries = [...runbook.matchAll(/^```promql\n([^`]+)^```$/gm)].map(([, query]) => query!)
+  t.ok(queries.length >= 5)
+  for (const query of queries) checkExpression(t, query.trim())
+})
