@@ -24,8 +24,24 @@ export interface Figures {
   few(labels: Labels): Labels
   /** Adds samples that are computed when the metrics are asked for. */
   onRead(read: Read): void
-  /** Every sample; those of a reader that throws are left out and reported to `onError`. */
+  /** Every sample; those of a reader that throws or is late are left out and reported to `onError`. */
   samples(onError: (error: unknown) => void): Promise<Sample[]>
+}
+
+/** An edge waits for a second (metrics.ts): a store that does not answer hides its own figures only. */
+const READ_MS = 600
+
+/** What comes in time; rejects else. */
+export async function timely<T>(work: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** One sample, with the name checked. */
@@ -73,7 +89,7 @@ export function openFigures(): Figures {
     },
     onRead: read => void readers.push(read),
     async samples(onError) {
-      const read = await Promise.allSettled(readers.map(async one => one()))
+      const read = await Promise.allSettled(readers.map(one => timely((async () => one())(), READ_MS)))
       for (const one of read) if (one.status === 'rejected') onError(one.reason)
       return [
         ...[...counters.values()].map(({ name, labels, value }) => sample(name, value, labels)),

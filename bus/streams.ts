@@ -251,10 +251,11 @@ function figuresOf({ config, state, cluster }: StreamInfo): StreamFigures {
     is_current: current && offline !== true,
     lag,
   }))
-  // A server that is no member of a cluster has no name here.
-  const leader = { server: cluster?.leader ?? 'single', is_current: true, lag: 0 }
+  // A server that is no member of a cluster has no name here; a stream of a cluster may have no leader for a moment.
+  const leader = cluster === undefined ? 'single' : cluster.leader
+  const leading = leader ? [{ server: leader, is_current: true, lag: 0 }] : []
   const { name, max_bytes, num_replicas } = config
-  return { name, bytes: state.bytes, max_bytes, copies: num_replicas, servers: [leader, ...followers] }
+  return { name, bytes: state.bytes, max_bytes, copies: num_replicas, servers: [...leading, ...followers] }
 }
 
 const SPANS_PAGE = 1_000

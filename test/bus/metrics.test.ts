@@ -38,6 +38,20 @@ t.test('histograms of runs reach from 10 ms to an hour', async t => {
   for (const name of Object.keys(METRICS) as MetricName[]) t.equal(boundsOf(name).length, BOUNDS.length, name)
 })
 
+t.test('a figure that nobody can read hides no other', async t => {
+  const figures = openFigures()
+  const errors: unknown[] = []
+  figures.count('weft_store_failures_total')
+  figures.onRead(() => new Promise(() => {}))
+  figures.onRead(() => [sample('weft_webhooks_under_way', 7)])
+  const found = await figures.samples(error => errors.push(error))
+  t.same(
+    found.map(({ name }) => name),
+    ['weft_store_failures_total', 'weft_webhooks_under_way'],
+  )
+  t.match(errors, [/no answer within/])
+})
+
 t.test('labels that users choose are few', t => {
   const figures = openFigures()
   const labels = Array.from({ length: 100 }, (_, i) => figures.few({ app: 'a', graph: `${i}` }))

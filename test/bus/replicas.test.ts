@@ -11,7 +11,7 @@ import { wake } from '../../bus/queue.js'
 import { onceElected } from '../../bus/replicas.js'
 import { openRings } from '../../bus/ring.js'
 import { watchStreams } from '../../bus/stream-watch.js'
-import { createStream, ensureConsumer, ensureStreams } from '../../bus/streams.js'
+import { createStream, ensureConsumer, ensureStreams, queueInfo } from '../../bus/streams.js'
 import { readConfig } from '../../schemas/config.js'
 import { token } from '../../schemas/ids.js'
 import { consumerOf } from '../../schemas/subjects.js'
@@ -160,4 +160,26 @@ t.test('kill -9 of the server that leads the streams: no event and no wake-up is
   await replayInto(whole)
   t.equal(whole.length, COUNT, 'the events are complete after a disk was lost')
   t.equal(created, 0)
+})
+
+t.test('figures name the server of each copy, and the one that is away', async t => {
+  await ensureStreams(resources, configOf(3))
+  await nats.inSync('RUNS')
+  const runsOf = async () => {
+    const { streams } = await onceElected(resources, configOf(1), () => queueInfo(resources))
+    const { copies, servers } = streams.find(({ name }) => name === 'RUNS')!
+    return {
+      copies,
+      current: servers
+        .filter(one => one.is_current)
+        .map(({ server }) => server)
+        .sort(),
+    }
+  }
+  await until(async () => isDeepStrictEqual(await runsOf(), { copies: 3, current: ['n0', 'n1', 'n2'] }))
+  const away = ((await nats.leaderOf('RUNS')) + 1) % 3
+  const others = ['n0', 'n1', 'n2'].filter(name => name !== `n${away}`)
+  nats.servers[away]!.kill()
+  await until(async () => isDeepStrictEqual(await runsOf().catch(() => null), { copies: 3, current: others }))
+  t.pass('the copy of a server that is away is not current')
 })

@@ -91,6 +91,13 @@ const CASES: Case[] = [
     severity: 'critical',
     quiet: { [up('resources', '1')]: always(1), 'weft_store_ping_seconds{worker="1"}': always(0.001) },
   },
+  {
+    alert: 'WeftBrokerAway',
+    raised: { [up('resources', '1')]: always(1) },
+    labels: {},
+    severity: 'critical',
+    quiet: { [up('resources', '1')]: always(1), 'weft_stream_copies{stream="RUNS"}': always(1) },
+  },
 ]
 
 /** The labels of what it raises: the sentences are read by deploy-files.test.ts. */

@@ -1,7 +1,7 @@
 /** The figures of a resource worker, and those of the whole cluster that the store and the broker know. */
 import { hostname } from 'node:os'
 import type { Link } from '../../bus/connect.js'
-import { freeBytes, sample } from '../../bus/figures.js'
+import { freeBytes, sample, timely } from '../../bus/figures.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { answerMetrics } from '../../bus/metrics.js'
 import { queueInfo } from '../../bus/streams.js'
@@ -60,18 +60,35 @@ const ENDED = ['success', 'error', 'timeout', 'interrupted', 'rolled_back']
 /** Labels of tries to deliver a webhook. */
 const DELIVERIES = ['delivered', 'retried', 'given_up']
 
-/** One worker answers for all: queues, runs and streams. */
+/** An edge waits for two seconds. */
+const PART_MS = 1_500
+
+/** One worker answers for all: queues, runs and streams. What the store cannot tell hides nothing of the broker, and the reverse. */
 export async function clusterMetrics({ store, link }: Deps): Promise<ClusterMetrics> {
-  const [{ pending, running }, oldest, { queues, streams, account }] = await Promise.all([
-    store.runs.counts(),
-    store.runs.unsettled(OLDEST),
-    queueInfo(link),
-  ])
-  const samples: Sample[] = [
-    sample('lg_api_num_pending_runs', pending),
-    sample('lg_api_num_running_runs', running),
+  const parts = await Promise.allSettled(
+    [countsOf(store), agesOf(store), brokerFigures(link)].map(part => timely(part, PART_MS)),
+  )
+  for (const part of parts)
+    if (part.status === 'rejected') link.log.warn({ err: part.reason }, 'figures of the cluster cannot be read')
+  return { samples: parts.flatMap(part => (part.status === 'fulfilled' ? part.value : [])) }
+}
+
+async function countsOf({ runs }: Store): Promise<Sample[]> {
+  const { pending, running } = await runs.counts()
+  return [sample('lg_api_num_pending_runs', pending), sample('lg_api_num_running_runs', running)]
+}
+
+async function agesOf({ runs }: Store): Promise<Sample[]> {
+  const oldest = await runs.unsettled(OLDEST)
+  return [
     ...[...oldestOf(oldest, waitingFor)].map(([pool, age]) => sample('weft_queue_oldest_seconds', age, { pool })),
     ...[...oldestOf(oldest, runningFor)].map(([pool, age]) => sample('weft_running_oldest_seconds', age, { pool })),
+  ]
+}
+
+async function brokerFigures(link: Link): Promise<Sample[]> {
+  const { queues, streams, account } = await queueInfo(link)
+  return [
     ...queues.flatMap(({ pool, waiting, taken, redelivered }) => [
       sample('weft_queue_waiting', waiting, { pool }),
       sample('weft_queue_taken', taken, { pool }),
@@ -89,7 +106,6 @@ export async function clusterMetrics({ store, link }: Deps): Promise<ClusterMetr
     sample('weft_broker_bytes', account.bytes),
     sample('weft_broker_api_errors_total', account.api_errors),
   ]
-  return { samples }
 }
 
 /** The longest time of each pool. */
