@@ -202,8 +202,8 @@ function addClients(program: Command): void {
     .option('--no-wait', 'do not follow the build and the rollout')
     .action(async (given, flags) => (await import('./commands/deploy.js')).deploy(given, flags))
   client(program.command('import'))
-    .description('bring assistants, threads, items and crons of another LangGraph server')
-    .argument('<source>', 'its URL')
+    .description('bring assistants, threads, items and crons of another LangGraph server or checkpointer')
+    .argument('<source>', 'URL of a server, project of a stopped one, SQLite file, or URL of PostgreSQL')
     .option('--source-key <key>', 'key that it wants as X-Api-Key')
     .addOption(
       new Option('--source-header <header>', 'header that it wants, as "Authorization: Bearer …"; may be repeated')
@@ -216,6 +216,7 @@ function addClients(program: Command): void {
         .argParser(collect)
         .default([], 'all'),
     )
+    .option('--graph <id>', 'graph of the threads of a database that does not name one')
     .option('--no-history', 'bring the newest state of threads alone')
     .option('--state <file>', 'what was brought; the same file continues an import', 'weft-import.jsonl')
     .action(async (given, flags) => (await import('./commands/import/import.js')).importFrom(given, flags))

@@ -170,6 +170,8 @@ export interface UpdateCall extends GraphCall {
   verb: 'update'
   checkpoint?: Checkpoint | null
   supersteps: { updates: StepUpdate[] }[]
+  /** The values are those that a server printed: messages and objects of classes are built from them. */
+  replay?: boolean
   /** The same as in StartHead. */
   first_seq: number
   /** Laid under the metadata of the checkpoints. */

@@ -119,7 +119,7 @@ async function make(target: string, needs: PythonNeeds, base: Interpreter, optio
   const draft = `${target}.${randomUUID()}`
   const folder = join(draft, 'environment')
   await mkdir(dirname(target), { recursive: true })
-  log(`making a Python environment for the graphs in ${target}`)
+  log(`making a Python environment in ${target}`)
   try {
     const uv = await findUv({ env, cache: cacheOf(env), fetches: fetchesUv, log, ...(received && { received }) })
     const user = options.user !== null && changesCode(options.user, needs) ? options.user : null

@@ -1,5 +1,6 @@
 """
-Starts the graph host, with `app` the Python part of an app host, with `probe` a probe of the graphs. Its own folder is
+Starts the graph host, with `app` the Python part of an app host, with `probe` a probe of the graphs, with
+`checkpoints` a reader of databases. Its own folder is
 removed from the import path: it must hide no module of the application.
 """
 
@@ -22,6 +23,8 @@ spec.loader.exec_module(package)
 if __name__ == "__main__":
     if sys.argv[1:] == ["app"]:
         from weft_host.app.main import main
+    elif sys.argv[1:] == ["checkpoints"]:
+        from weft_host.checkpoints import main
     elif sys.argv[1:] == ["probe"]:
         from weft_host.probe import main
     else:

@@ -1,13 +1,14 @@
 /** Brings one assistant with its versions. */
 import type { Assistant } from '../../../schemas/assistants.js'
 import type { Client } from '../client.js'
+import type { Source } from './sources/source.js'
 
 /** The default assistant of a graph exists here as soon as the graph is served, under the same id. */
-export async function bringAssistant(from: Client, to: Client, row: Assistant): Promise<{ note?: string }> {
+export async function bringAssistant(from: Source, to: Client, row: Assistant): Promise<{ note?: string }> {
   if (row.metadata?.created_by === 'system') return {}
   const { assistant_id, version: active } = row
   const path = `/assistants/${assistant_id}`
-  const versions = await from.ask<Assistant[]>('POST', `${path}/versions`, { body: { limit: 1_000 }, patient: true })
+  const versions = await from.versions(assistant_id)
   const [first = row, ...later] = versions.sort((a, b) => a.version - b.version)
   const made = await to.ask<Assistant>('POST', '/assistants', {
     body: { ...settingsOf(first), assistant_id, if_exists: 'do_nothing' },

@@ -6,13 +6,24 @@ import { appendFileSync, readFileSync } from 'node:fs'
 import { UserError } from '../../user-error.js'
 
 export type Kind = 'assistants' | 'threads' | 'items' | 'crons'
+/** As the id: the rows of a kind could not be listed. */
+export const ALL = '*'
+
+/** What of a row stayed behind, and why. `refused`: all of it. */
+export interface NotBrought {
+  kind: Kind
+  id: string
+  reason: string
+  refused: boolean
+}
+
 /** `id` at the source; `made`: its id here, when that differs; `note`: what was lost. */
 interface Line {
   source?: string
   target?: string
   kind?: Kind
   id?: string
-  state?: 'begun' | 'done' | 'failed'
+  state?: 'begun' | 'done' | 'failed' | 'listed'
   made?: string
   note?: string
 }
@@ -24,6 +35,10 @@ export interface Journal {
   begin(kind: Kind, id: string): void
   done(kind: Kind, id: string, more?: { made?: string; note?: string }): void
   failed(kind: Kind, id: string, note: string): void
+  /** The rows of the kind could be listed: an earlier failure to do so is over. */
+  listed(kind: Kind): void
+  /** In the order in which the rows were brought. */
+  notBrought(kinds: readonly Kind[]): NotBrought[]
   /** Of every kind in it, and of `kinds`. */
   counts(kinds: readonly Kind[]): {
     [kind in Kind]?: { done: number; failed: number; notes: { [note: string]: number } }
@@ -55,6 +70,16 @@ export function openJournal(file: string, source: string, target: string): Journ
     begin: (kind, id) => write({ kind, id, state: 'begun' }),
     done: (kind, id, more = {}) => write({ kind, id, state: 'done', ...more }),
     failed: (kind, id, note) => write({ kind, id, state: 'failed', note }),
+    listed(kind) {
+      if (rows.has(keyOf(kind, ALL))) write({ kind, id: ALL, state: 'listed' })
+    },
+    notBrought(kinds) {
+      return [...rows.values()].flatMap(({ kind, id, state, note }) =>
+        kind === undefined || !kinds.includes(kind) || !(state === 'failed' || (state === 'done' && note !== undefined))
+          ? []
+          : [{ kind, id: id!, reason: note ?? '', refused: state === 'failed' }],
+      )
+    },
     counts(kinds) {
       const counts: ReturnType<Journal['counts']> = {}
       for (const kind of kinds) counts[kind] = { done: 0, failed: 0, notes: {} }

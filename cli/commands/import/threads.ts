@@ -1,79 +1,90 @@
-/** Brings one thread: its metadata, and its history as far as the API of the source shows it. */
+/** Brings one thread: its metadata, and its history as far as the source shows it. A thread is never refused for its state. */
 import type { Superstep, ThreadState } from '../../../schemas/threads.js'
 import { type Client, Refused } from '../client.js'
-import { isSame, lineage, superstepsOf, valuesOnly } from './history.js'
+import { differences, functionOf, isSame, lineage, superstepsOf, valuesOnly } from './history.js'
 import type { Journal } from './journal.js'
+import type { Source, SourceThread } from './sources/source.js'
 
-export interface SourceThread {
-  thread_id: string
-  metadata: { graph_id?: string; assistant_id?: string } | null
-  ttl?: { ttl?: number; strategy?: 'delete' | 'keep_latest' } | null
-}
+/** What a body is refused with. Any other answer is about the server, and the thread is tried again later. */
+const UNFIT = [400, 413, 422]
 
-const PAGE = 100
-
-/** The note says what was lost; undefined: nothing that the API shows. Throws a Refused. */
+/** The note says what was lost; undefined: nothing that the source shows. Throws a Refused. */
 export async function bringThread(
-  from: Client,
+  from: Source,
   to: Client,
-  { thread_id, metadata, ttl }: SourceThread,
+  row: SourceThread,
   { journal, withHistory }: { journal: Journal; withHistory: boolean },
 ): Promise<string | undefined> {
+  const { thread_id } = row
   const path = `/threads/${thread_id}`
   const isHalf = journal.isHalf('threads', thread_id)
+  const { states, note } = await from.history(thread_id, withHistory ? Number.POSITIVE_INFINITY : 1)
+  const [newest] = states
+  const hasState = newest?.checkpoint != null
+  if (hasState && !row.metadata?.graph_id && !row.metadata?.assistant_id)
+    throw new Refused('it does not say which graph it belongs to: name one with --graph', 422)
   journal.begin('threads', thread_id)
   if (isHalf) await remove(to, path)
-  const states = await historyOf(from, path, withHistory ? Number.POSITIVE_INFINITY : 1)
-  const create = (supersteps: Superstep[]) => {
-    const body = {
-      thread_id,
-      metadata: metadata ?? {},
-      ...(ttl?.ttl ? { ttl: { ttl: ttl.ttl, strategy: ttl.strategy ?? 'delete' } } : {}),
-      ...(supersteps.length > 0 ? { supersteps } : {}),
-    }
-    return to.ask('POST', '/threads', { body, patient: true })
+  if (!hasState) {
+    await create(to, row, [])
+    return note
   }
-  const [newest] = states
-  if (newest?.checkpoint == null) {
-    await create([])
-    return undefined
-  }
-  const line = lineage(states)
-  const steps = withHistory ? superstepsOf(line) : null
-  if (steps !== null) {
-    try {
-      await create(steps)
-      const here = await to.ask<ThreadState>('GET', `${path}/state`, { patient: true })
-      if (isSame(newest, here)) return states.length > line.length ? 'without branches' : undefined
-      await remove(to, path)
-    } catch (error) {
-      if (!(error instanceof Refused) || error.status === 409) throw error
-    }
-  }
-  await create(valuesOnly(newest))
-  const here = await to.ask<ThreadState>('GET', `${path}/state`, { patient: true })
-  if (!isSame({ ...newest, next: [] }, here)) {
-    await remove(to, path)
-    throw new Refused('the graph here does not reproduce its state', 422)
-  }
-  if (newest.next.length > 0) return 'newest values only; it was to continue, and starts anew'
-  return 'newest values only'
+  const lost = await bringStates(to, row, states, withHistory)
+  return [lost, note].filter(Boolean).join('; ') || undefined
 }
+
+async function bringStates(
+  to: Client,
+  row: SourceThread,
+  states: readonly ThreadState[],
+  withHistory: boolean,
+): Promise<string | undefined> {
+  const path = `/threads/${row.thread_id}`
+  const newest = states[0]!
+  const line = lineage(states)
+  const body = functionOf(line)
+  const steps = withHistory ? superstepsOf(line) : null
+  const stateHere = () => to.ask<ThreadState>('GET', `${path}/state`, { patient: true })
+  if (steps !== null && (await tried(create(to, row, steps))) === null) {
+    if (isSame(newest, await stateHere()))
+      return noteOf(states.length > line.length && 'without branches', body && 'without the inputs of its function')
+    await remove(to, path)
+  }
+  const left = noteOf('newest values only', newest.next.length > 0 && 'it was to continue, and starts anew')
+  const why = await tried(create(to, row, valuesOnly(newest, body)))
+  if (why !== null) {
+    await create(to, row, [])
+    return `metadata only, because the graph here does not take its values: ${why}`
+  }
+  const other = differences(newest.values, (await stateHere()).values)
+  return noteOf(left, other.length > 0 && `the graph here changes ${other.join(', ')}`)
+}
+
+function create(to: Client, { thread_id, metadata, ttl }: SourceThread, supersteps: Superstep[]) {
+  const body = {
+    thread_id,
+    metadata: metadata ?? {},
+    ...(ttl?.ttl ? { ttl: { ttl: ttl.ttl, strategy: ttl.strategy ?? 'delete' } } : {}),
+    ...(supersteps.length > 0 ? { supersteps } : {}),
+  }
+  return to.ask('POST', '/threads', { body, patient: true })
+}
+
+/** Null: it worked; else why the graph does not take it. */
+async function tried(work: Promise<unknown>): Promise<string | null> {
+  try {
+    await work
+    return null
+  } catch (error) {
+    if (!(error instanceof Refused) || !UNFIT.includes(error.status)) throw error
+    return error.message
+  }
+}
+
+const noteOf = (...parts: (string | false | null | undefined)[]): string | undefined =>
+  parts.filter(Boolean).join('; ') || undefined
 
 async function remove(to: Client, path: string): Promise<void> {
   const answer = await to.send('DELETE', path, { patient: true })
   await answer.body?.cancel()
-}
-
-/** Newest first. */
-async function historyOf(from: Client, path: string, most: number): Promise<ThreadState[]> {
-  const states: ThreadState[] = []
-  for (;;) {
-    const limit = Math.min(PAGE, most - states.length)
-    const before = states.at(-1)?.checkpoint
-    const body = { limit, ...(before ? { before } : {}) }
-    const page = await from.ask<ThreadState[]>('POST', `${path}/history`, { body, patient: true })
-    states.push(...page)
-    if (page.length < limit || states.length >= most) return states
-  }
 }

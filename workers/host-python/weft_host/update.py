@@ -16,6 +16,7 @@ from .limits import LARGEST_ANSWER, CallFailure, StateTooLarge, Unanswered
 from .objects import JsonObject
 from .packed import pack
 from .port import Host, SlotTransport
+from .rebuild import rebuilt
 from .render import error_of, render
 from .state import interrupts_of, reference_of, rest_of, state_of
 from .storage.saver import SaverOptions, WeftSaver
@@ -50,7 +51,8 @@ async def update(
     graph: AnyGraph, saver: WeftSaver, configurable: JsonObject, call: JsonObject, saves: list[bytes]
 ) -> bytes:
     """A packed UpdatedHead (schemas/host.ts) and its parts. What the library refuses is `invalid`."""
-    steps = [[await update_of(each, graph) for each in step["updates"]] for step in call["supersteps"]]
+    is_replay = bool(call.get("replay"))
+    steps = [[await update_of(each, graph, is_replay) for each in step["updates"]] for step in call["supersteps"]]
     try:
         updated = await graph.abulk_update_state({"configurable": configurable}, steps)
     except (StateTooLarge, Unanswered):
@@ -76,9 +78,9 @@ async def update(
     return pack(render(head), parts)
 
 
-async def update_of(given: JsonObject, graph: AnyGraph) -> StateUpdate:
+async def update_of(given: JsonObject, graph: AnyGraph, is_replay: bool) -> StateUpdate:
     """A list of objects is applied one after the other, as commands; if the state is a list, the list is the value."""
-    values: Any = given.get("values")
+    values: Any = rebuilt(given.get("values"), graph) if is_replay else given.get("values")
     as_node = given.get("as_node") or None
     if given.get("command"):
         values = await input_of({"command": given["command"], "input": None}, nothing_pending)

@@ -144,7 +144,7 @@ export async function replay(
   keys: string[],
   supersteps: Superstep[],
 ): Promise<ThreadRow | null> {
-  const updated = await updateBy(deps, row, supersteps, {})
+  const updated = await updateBy(deps, row, supersteps, {}, true)
   const { ttl, expires_at } = row
   // Hidden until it is complete; the sweeper removes an incomplete one.
   const half: ThreadRow = { ...row, temporary: true, ttl: null, expires_at: row.created_at + HALF_MADE_MS }
@@ -170,11 +170,12 @@ async function updateBy(
   row: ThreadRow,
   supersteps: { updates: object[] }[],
   checkpoint: Checkpoint,
+  replay = false,
 ): Promise<Updated> {
   const by = await authorOf(deps, row)
   const metadata = { ...by, thread_id: row.thread_id }
   const first_seq = (row.claim_no + 1) * PER_CLAIM
-  const answer = await askGraph(deps, row, { verb: 'update', supersteps, checkpoint, first_seq, metadata })
+  const answer = await askGraph(deps, row, { verb: 'update', supersteps, checkpoint, first_seq, metadata, replay })
   const { head, rest } = unpackAs(answer, validateUpdatedHead)
   const cut = cutter(rest)
   return {
