@@ -15,10 +15,13 @@ from .state import interrupt_of, reference_of, visible
 # Channels of the library; the others are keys of the state.
 OWN = ("__", "branch:", "join:", "start:")
 SENDS = "__pregel_tasks"
+# What a task writes that asks, was answered, or failed. One that has finished writes to another channel, if only that it
+# has nothing to write.
+UNFINISHED = ("__interrupt__", "__resume__", "__error__")
 
 
 # A task as the library names its place: a node, or the number of a Send.
-PULL, PUSH = re.compile(r"^~__pregel_pull, (.+)$"), re.compile(r"^~__pregel_push, 0*(\d+)$")
+PULL, PUSH = re.compile(r"^~__pregel_pull, (.+)$"), re.compile(r"^~__pregel_push, 0*(\d+)(?:, \d+)?$")
 
 
 def state_from(stored: CheckpointTuple, paths: dict[str, str]) -> JsonObject:
@@ -105,7 +108,7 @@ def is_complete(channel: str, seen: Any) -> bool:
 
 def result_of(writes: list[tuple[str, Any]]) -> Any:
     """None: it has not finished. A channel that was written twice is a list of updates."""
-    if not writes or any(channel in ("__interrupt__", "__error__") for channel, _ in writes):
+    if all(channel in UNFINISHED for channel, _ in writes):
         return None
     returned = next((value for channel, value in writes if channel == "__end__"), None)
     if returned is not None:

@@ -55,6 +55,11 @@ export async function folderSource(given: string, open: (url: string) => Client)
   }
   try {
     await untilServed(port, ended, () => last)
+    const lost = readdirSync(join(project, DATA)).filter(name => !existsSync(join(copy, DATA, name)))
+    if (lost.length > 0)
+      throw new UserError(
+        `the development server of the project cannot read ${lost.join(', ')} in ${join(project, DATA)}: it was written by other versions, or holds objects of the project's own classes`,
+      )
     return { ...serverSource(open(`http://127.0.0.1:${port}`), project), close }
   } catch (error) {
     await close()
