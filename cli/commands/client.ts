@@ -1,5 +1,6 @@
 /** The HTTP client of the commands that call a server: one sentence for everything that goes wrong. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { jsonText, parseJson } from '../../schemas/exact.js'
 import { UserError } from '../user-error.js'
 
 export interface ClientFlags {
@@ -43,10 +44,15 @@ interface ClientOptions {
   headers?: { [name: string]: string }
   /** The server that an import reads; otherwise that of --url. */
   isSource?: boolean
+  /** Integers of 64 bits keep their digits, as BigInt: for values that are passed on. */
+  exact?: boolean
 }
 
 /** Throws a UserError when the URL is none, or a header cannot be sent. */
-export function openClient(flags: ClientFlags, { headers: more = {}, isSource = false }: ClientOptions = {}): Client {
+export function openClient(
+  flags: ClientFlags,
+  { headers: more = {}, isSource = false, exact = false }: ClientOptions = {},
+): Client {
   const url = flags.url.replace(/\/+$/, '')
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw new UserError(
@@ -65,7 +71,7 @@ export function openClient(flags: ClientFlags, { headers: more = {}, isSource = 
       return await fetch(`${url}${path}`, {
         method,
         headers: { ...own, ...json, ...headers },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(body === undefined ? {} : { body: exact ? jsonText(body) : JSON.stringify(body) }),
         ...(signal === undefined ? {} : { signal }),
       })
     } catch (error) {
@@ -97,7 +103,7 @@ export function openClient(flags: ClientFlags, { headers: more = {}, isSource = 
       const text = await answer.text()
       if (!answer.ok) throw refusal(url, answer.status, text)
       try {
-        return (text === '' ? null : JSON.parse(text)) as T
+        return (text === '' ? null : (exact ? parseJson : JSON.parse)(text)) as T
       } catch {
         throw new UserError(`${url}${path} answers no JSON: is it a LangGraph server?`)
       }

@@ -20,7 +20,7 @@ const [ASKED, ANSWERED, FUNCTION, NAMELESS] = [1, 2, 3, 4].map(n => `0196c0de-00
   string,
   string,
 ]
-const TEXT = '5 one tool'
+const TEXT = '5 one tool 4611686018427387905'
 
 t.setTimeout(420_000)
 

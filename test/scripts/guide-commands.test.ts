@@ -27,6 +27,7 @@ const NOT_EXECUTED: { readonly [begin: string]: string } = {
   'weft backup /backups': 'a server between the two; test/cli/one-machine.test.ts executes both',
   'pg_dump --format=custom': 'a PostgreSQL of the reader; test/faults/postgres-restore.test.ts executes both',
   ...(spawnSync('jq', ['--version']).status === 0 ? {} : { 'ask() {': 'jq is not installed' }),
+  'weft import ./my-agent': 'a stopped development server of the reader, which is not installed here',
   'weft import http': 'a server of the reader; test/cli/client-commands.test.ts imports from one',
 }
 interface Instead {

@@ -1,7 +1,6 @@
 """
-Starts the graph host, with `app` the Python part of an app host, with `probe` a probe of the graphs, with
-`checkpoints` a reader of databases. Its own folder is
-removed from the import path: it must hide no module of the application.
+Starts the graph host, with `app` the Python part of an app host, with `probe` a probe of the graphs, with `checkpoints`
+a reader of databases. Its own folder is removed from the import path: it must hide no module of the application.
 """
 
 import importlib.util

@@ -37,7 +37,7 @@ interface Import {
 export async function importFrom(given: string, flags: ImportFlags): Promise<void> {
   const unknown = flags.only.find(kind => !KINDS.includes(kind as Kind))
   if (unknown !== undefined) throw new UserError(`--only must be some of ${KINDS.join(', ')}, not "${unknown}"`, 2)
-  const to = openClient(flags)
+  const to = openClient(flags, { exact: true })
   // Both answer, before a journal is made.
   const from = await openSource(given, flags, to.url)
   try {

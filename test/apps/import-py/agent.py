@@ -23,6 +23,7 @@ class State(MessagesState, total=False):
     order: Order
     notes: Annotated[list[Note], operator.add]
     answer: str
+    number: int
 
 
 def model(state: State):
@@ -31,6 +32,8 @@ def model(state: State):
     return {
         "messages": [AIMessage("", id="ai-1", tool_calls=[call], usage_metadata=usage)],
         "order": Order(total=5),
+        # A JavaScript number would round it.
+        "number": 2**62 + 1,
     }
 
 
@@ -48,7 +51,7 @@ def ask(state: State):
     answer = interrupt({"question": "send it?"})
     # Both are objects, not dicts.
     text = f"{state['order'].total} {state['notes'][0].text} {state['messages'][-1].type}"
-    return {"answer": f"{answer}: {text}"}
+    return {"answer": f"{answer}: {text} {state['number']}"}
 
 
 builder = StateGraph(State).add_node(model).add_node(take).add_node(ask)

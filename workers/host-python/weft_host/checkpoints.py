@@ -1,10 +1,11 @@
 """
-Reads a database of langgraph-checkpoint-sqlite or langgraph-checkpoint-postgres for `weft import`: a request per line of
-stdin, an answer per line of stdout. Nothing is written to the database. Its contents come from elsewhere, so the
-serialiser builds only the classes that the library lists as safe, and executes no pickle: an object of another class is
-the dict of its members, and `classes` names it.
+Reads a database of langgraph-checkpoint-sqlite or langgraph-checkpoint-postgres for `weft import`: a request per line
+of stdin, an answer per line of stdout. Nothing is written to the database. Its contents come from elsewhere, so the
+serialiser builds only the classes that the library lists as safe, and executes no pickle: an object of another class
+is the dict of its members, and `classes` names it.
 
-States are derived without the graph: a checkpoint names what follows in its channels, and its writes say what a task wrote.
+States are derived without the graph: a checkpoint names what follows in its channels, and its writes say what a task
+wrote.
 """
 
 from __future__ import annotations
@@ -97,24 +98,22 @@ class Reader:
             self.classes.add(f"{event['module']}.{event['name']}")
 
     def threads(self, offset: int, limit: int) -> list[JsonObject]:
-        query = "SELECT thread_id, max(checkpoint_id) FROM checkpoints GROUP BY thread_id ORDER BY thread_id LIMIT ? OFFSET ?"
+        query = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id LIMIT ? OFFSET ?"
         return [
             {"thread_id": thread_id, "metadata": self.metadata(thread_id)}
-            for thread_id, _ in self.database.rows(query, (limit, offset))
+            for (thread_id,) in self.database.rows(query, (limit, offset))
         ]
 
     def metadata(self, thread_id: str) -> JsonObject:
-        """The row of aegra, which uses the same tables and has one for threads; else what the newest checkpoint names."""
+        """Of the table that aegra has beside these; else what the newest checkpoint names."""
         if self.database.has("thread"):
             found = self.database.rows("SELECT metadata_json FROM thread WHERE thread_id = ?", (thread_id,))
             if found and found[0][0]:
                 return cast(JsonObject, found[0][0])
-        newest = self.database.rows(
-            "SELECT metadata FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id DESC LIMIT 1",
-            (thread_id,),
-        )
+        query = "SELECT metadata FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
+        newest = self.database.rows(f"{query} ORDER BY checkpoint_id DESC LIMIT 1", (thread_id,))
         found = newest[0][0] if newest else None
-        given = cast(JsonObject, json.loads(found) if isinstance(found, str | bytes) else (found or {}))
+        given = cast(JsonObject, parsed(found) or {})
         return {name: given[name] for name in ("graph_id", "assistant_id") if given.get(name)}
 
     def history(self, thread_id: str, before: str | None, limit: int) -> JsonObject:
@@ -139,7 +138,7 @@ class Reader:
             return []
         query = "SELECT prefix, key, value FROM store ORDER BY prefix, key LIMIT ? OFFSET ?"
         return [
-            {"namespace": prefix.split("."), "key": key, "value": json.loads(value) if isinstance(value, str) else value}
+            {"namespace": prefix.split("."), "key": key, "value": parsed(value)}
             for prefix, key, value in self.database.rows(query, (limit, offset))
         ]
 
@@ -148,6 +147,11 @@ class Reader:
             return 0
         what = "DISTINCT thread_id" if table == "checkpoints" else "*"
         return self.database.rows(f"SELECT count({what}) FROM {table}")[0][0]
+
+
+def parsed(value: Any) -> Any:
+    """PostgreSQL's driver has parsed it."""
+    return json.loads(value) if isinstance(value, str | bytes) else value
 
 
 def main() -> None:

@@ -102,4 +102,5 @@ def is_message(hint: Any) -> bool:
 def is_model(hint: Any) -> bool:
     if not isinstance(hint, type) or is_message(hint):
         return False
-    return issubclass(hint, BaseModel) or dataclasses.is_dataclass(hint)
+    found = cast(type[object], hint)
+    return issubclass(found, BaseModel) or dataclasses.is_dataclass(found)

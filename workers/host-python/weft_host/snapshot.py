@@ -1,4 +1,4 @@
-"""A stored checkpoint as the ThreadState that a server answers (schemas/threads.ts), as far as it can be known without the graph."""
+"""A stored checkpoint as the ThreadState that a server answers (schemas/threads.ts), as far as it needs no graph."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .state import interrupt_of, reference_of, visible
 # Channels of the library; the others are keys of the state.
 OWN = ("__", "branch:", "join:", "start:")
 SENDS = "__pregel_tasks"
-# What a task writes that asks, was answered, or failed. One that has finished writes to another channel, if only that it
-# has nothing to write.
+# What a task writes that asks, was answered, or failed. One that has finished writes to another channel, if only to
+# `__no_writes__`.
 UNFINISHED = ("__interrupt__", "__resume__", "__error__")
 
 
@@ -26,7 +26,7 @@ PULL, PUSH = re.compile(r"^~__pregel_pull, (.+)$"), re.compile(r"^~__pregel_push
 
 def state_from(stored: CheckpointTuple, paths: dict[str, str]) -> JsonObject:
     """`paths`: the place of each task that wrote, by its id."""
-    channels = cast(JsonObject, stored.checkpoint["channel_values"])
+    channels = stored.checkpoint["channel_values"]
     body = body_of(stored, paths)
     tasks = tasks_of(stored, paths, body)
     if body or is_functional(stored):
@@ -54,7 +54,7 @@ def is_functional(stored: CheckpointTuple) -> bool:
 
 
 def body_of(stored: CheckpointTuple, paths: dict[str, str]) -> str | None:
-    """The name of the entrypoint that the input of a functional graph starts; None: it is not known, or has no such step."""
+    """The name of the entrypoint that the input of a functional graph starts; None: not known, or another graph."""
     if "__start__" not in stored.checkpoint["channel_values"]:
         return None
     names = [found[1] for path in paths.values() if (found := PULL.match(path))]
@@ -70,16 +70,16 @@ def tasks_of(stored: CheckpointTuple, paths: dict[str, str], body: str | None) -
             written.setdefault(place[1], []).append((channel, value))
             ids[place[1]] = task_id
     made: list[JsonObject] = []
-    for name, place in [(body, body)] if body else planned(cast(JsonObject, stored.checkpoint["channel_values"])):
+    for name, place in [(body, body)] if body else planned(stored.checkpoint["channel_values"]):
         writes = written.get(place, [])
-        raised = [interrupt_of(each) for channel, value in writes if channel == "__interrupt__" for each in listed(value)]
+        asked = [each for channel, value in writes if channel == "__interrupt__" for each in listed(value)]
         made.append(
             {
                 "id": ids.get(place, ""),
                 "name": name,
                 "path": [],
                 "error": None,
-                "interrupts": raised,
+                "interrupts": [interrupt_of(each) for each in asked],
                 "checkpoint": None,
                 "state": None,
                 "result": result_of(writes),

@@ -8,6 +8,7 @@ import { mkdir } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { parseJson } from '../../../../schemas/exact.js'
 import type { ThreadState } from '../../../../schemas/threads.js'
 import { findPython } from '../../../../workers/child/python.js'
 import { readSettings } from '../../../read-settings.js'
@@ -109,7 +110,7 @@ async function openReader(python: string, place: string): Promise<Reader> {
     child.stdin!.write(`${JSON.stringify(call)}\n`)
     const { value, done } = await answers.next()
     if (done) throw new UserError(`the database cannot be read: ${last || 'its reader has ended'}`)
-    const { answer, error } = JSON.parse(value) as { answer?: T; error?: string }
+    const { answer, error } = parseJson(value) as { answer?: T; error?: string }
     if (error !== undefined) throw new Refused(`the database: ${error}`, 422)
     return answer as T
   }

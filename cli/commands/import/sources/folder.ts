@@ -28,7 +28,11 @@ export async function folderSource(given: string, open: (url: string) => Client)
   if (!isFolder(join(project, DATA))) throw new UserError(`${project} has no ${DATA} of a development server`, 2)
   const command = commandOf(project)
   const copy = mkdtempSync(join(tmpdir(), 'weft-import-'))
-  for (const name of readdirSync(project)) if (name !== DATA) symlinkSync(join(project, name), join(copy, name))
+  // The server writes these two.
+  for (const name of readdirSync(project))
+    if (name !== DATA && name !== '.gitignore') symlinkSync(join(project, name), join(copy, name))
+  const modules = nearest(project, 'node_modules')
+  if (modules !== null && dirname(modules) !== project) symlinkSync(modules, join(copy, 'node_modules'))
   cpSync(join(project, DATA), join(copy, DATA), { recursive: true })
   const port = await freePort()
   const args = ['dev', '--no-browser', '--no-reload', '--n-jobs-per-worker', '0', '--port', `${port}`]
@@ -45,7 +49,7 @@ export async function folderSource(given: string, open: (url: string) => Client)
   let last = ''
   for (const stream of [child.stdout!, child.stderr!])
     createInterface(stream).on('line', line => {
-      if (line.trim() !== '') last = line.trim()
+      if (/Error\b/.test(line) || (line.trim() !== '' && !/Error\b/.test(last))) last = line.trim()
     })
   async function close(): Promise<void> {
     // The end of the pipe ends the server.
@@ -74,7 +78,7 @@ function commandOf(project: string): { file: string; reloads: boolean } {
   const active = process.env.VIRTUAL_ENV
   const own = isPython
     ? [join(project, '.venv/bin'), join(project, 'venv/bin'), ...(active ? [join(active, 'bin')] : [])]
-    : [join(project, 'node_modules/.bin')]
+    : [join(nearest(project, 'node_modules') ?? project, '.bin')]
   const folders = [...own, ...(process.env.PATH ?? '').split(delimiter)]
   const file = folders.map(folder => join(folder, name)).find(path => existsSync(path))
   if (file !== undefined) return { file, reloads: isPython }
@@ -82,6 +86,14 @@ function commandOf(project: string): { file: string; reloads: boolean } {
   throw new UserError(
     `only the development server reads ${join(project, DATA)}, and there is no "${name}": run \`${install}\` in the project's environment`,
   )
+}
+
+/** That of the folder or of one above it, as Node.js looks for packages. */
+function nearest(folder: string, name: string): string | null {
+  for (let at = folder; ; at = dirname(at)) {
+    if (existsSync(join(at, name))) return join(at, name)
+    if (at === dirname(at)) return null
+  }
 }
 
 async function untilServed(port: number, ended: Promise<void>, last: () => string): Promise<void> {

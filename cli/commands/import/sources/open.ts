@@ -17,7 +17,7 @@ export interface SourceFlags {
 export async function openSource(given: string, flags: SourceFlags, target: string): Promise<Source> {
   const headers = Object.fromEntries(flags.sourceHeader.map(headerOf))
   const key = flags.sourceKey ? { key: flags.sourceKey } : {}
-  const open = (url: string) => openClient({ url, ...key }, { headers, isSource: true })
+  const open = (url: string) => openClient({ url, ...key }, { headers, isSource: true, exact: true })
   if (isPostgres(given)) return databaseSource(given, flags.graph)
   if (!/^[a-z]+:\/\//i.test(given) && existsSync(given))
     return isFolder(given) ? folderSource(given, open) : databaseSource(given, flags.graph)
