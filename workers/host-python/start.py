@@ -23,7 +23,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["app"]:
         from weft_host.app.main import main
     elif sys.argv[1:] == ["checkpoints"]:
-        from weft_host.checkpoints import main
+        from weft_host.imports.checkpoints import main
     elif sys.argv[1:] == ["probe"]:
         from weft_host.probe import main
     else:

@@ -1,6 +1,6 @@
 /**
  * A database of langgraph-checkpoint-sqlite or langgraph-checkpoint-postgres as the source of an import. A child process
- * in Python reads it with the package that wrote it (workers/host-python/weft_host/checkpoints.py).
+ * in Python reads it with the package that wrote it (workers/host-python/weft_host/imports/checkpoints.py).
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

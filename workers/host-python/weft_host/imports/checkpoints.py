@@ -19,8 +19,8 @@ from typing import Any, Protocol, cast
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from .objects import JsonObject
-from .render import error_of, render
+from ..objects import JsonObject
+from ..render import error_of, render
 from .snapshot import state_from
 
 Row = tuple[Any, ...]

@@ -9,8 +9,8 @@ from typing import Any, cast
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.types import Send
 
-from .objects import JsonObject
-from .state import interrupt_of, reference_of, visible
+from ..objects import JsonObject
+from ..state import interrupt_of, reference_of, visible
 
 # Channels of the library; the others are keys of the state.
 OWN = ("__", "branch:", "join:", "start:")

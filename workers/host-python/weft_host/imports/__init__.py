@@ -1,0 +1,1 @@
+"""Databases of checkpointers, read for `weft import`."""
