@@ -1,0 +1,61 @@
+/** Puts applications and their packages into the cache folder; nothing is installed into the repository. */
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { root } from '../../cli/root.js'
+import { UserError } from '../../cli/user-error.js'
+import { cached, once, venvOf } from '../../scripts/checks/venv.js'
+import { type Application, type Language, NPM_PACKAGES } from './table.js'
+
+const run = promisify(execFile)
+const INSTALL_MS = 170_000
+const graphs = join(root, 'test/applications/graphs')
+
+export interface Installed {
+  /** The folder with its langgraph.json. */
+  folder: string
+  env: { [name: string]: string }
+  remove(): void
+}
+
+export async function install(application: Application): Promise<Installed> {
+  const { language, file, offline } = application
+  // Below the repository's own packages, or below those of the cache.
+  const place = offline ? join(root, 'dist', 'applications') : await packagesOf(language)
+  mkdirSync(place, { recursive: true })
+  const folder = mkdtempSync(join(place, `${application.name}-`))
+  cpSync(join(graphs, language), folder, { recursive: true })
+  const description = { graphs: { agent: `./${file}:graph` }, dependencies: ['.'], env: {} }
+  writeFileSync(join(folder, 'langgraph.json'), JSON.stringify(description))
+  return { folder, env: await pythonOf(language), remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** A copy of a folder, so that nothing is written beside its files; its own packages are installed by the server or are there. */
+export function copyOf(from: string): Installed {
+  const source = resolve(from)
+  if (!existsSync(join(source, 'langgraph.json'))) throw new UserError(`--from ${from}: it has no langgraph.json`, 2)
+  const place = cached('applications')
+  mkdirSync(place, { recursive: true })
+  const folder = mkdtempSync(join(place, `${basename(source)}-`))
+  cpSync(source, folder, { recursive: true })
+  return { folder, env: {}, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+const pythonOf = async (language: Language): Promise<{ [name: string]: string }> =>
+  language === 'python' ? { WEFT_PYTHON: await venvOf(join(graphs, 'python/requirements.txt')) } : {}
+
+/** A folder whose subfolders find the packages of the language. */
+async function packagesOf(language: Language): Promise<string> {
+  if (language === 'python') return join(cached('applications'), 'python')
+  const list = JSON.stringify({ private: true, type: 'module', dependencies: NPM_PACKAGES })
+  const folder = join(cached('applications'), createHash('sha256').update(list).digest('hex').slice(0, 12))
+  await once(folder, async () => {
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, 'package.json'), list)
+    const flags = ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']
+    await run('npm', flags, { cwd: folder, timeout: INSTALL_MS })
+  })
+  return folder
+}

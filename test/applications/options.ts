@@ -1,0 +1,34 @@
+/** The command line of `npm run applications`. */
+import { parseArgs } from 'node:util'
+
+export const HELP = `npm run applications -- [--only pattern] [--from folder] [--official] [--list]
+
+Starts applications of published packages with a fake model server, and takes each through the same tour: schemas, drawing,
+runs, stream modes, interrupts, state, history, fork, store. Packages are installed into the cache, ~/.cache/weft. --only:
+those whose language/name matches the pattern. --from: the application of a folder with a langgraph.json, instead. --official:
+on the official development server. --list prints the names. Exit code 1: a step failed.
+`
+
+export interface Options {
+  only: RegExp
+  from: string | undefined
+  official: boolean
+  list: boolean
+}
+
+/** Null for --help. */
+export function optionsOf(args: string[]): Options | null {
+  const { values } = parseArgs({
+    args,
+    options: {
+      only: { type: 'string', default: '' },
+      from: { type: 'string' },
+      official: { type: 'boolean', default: false },
+      list: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  if (values.help) return null
+  const { only, from, official, list } = values
+  return { only: new RegExp(only), from, official, list }
+}
