@@ -7,7 +7,13 @@ from langchain.agents import create_agent
 from langchain_mcp_adapters.client import MultiServerMCPClient
 
 client = MultiServerMCPClient(
-    {"numbers": {"transport": "stdio", "command": sys.executable, "args": [str(Path(__file__).parent / "mcp_tools.py")]}}
+    {
+        "numbers": {
+            "transport": "stdio",
+            "command": sys.executable,
+            "args": [str(Path(__file__).parent / "mcp_tools.py")],
+        }
+    }
 )
 
 
