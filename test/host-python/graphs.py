@@ -20,6 +20,7 @@ from langgraph.config import get_store, get_stream_writer
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 from langgraph.types import RetryPolicy, Send, interrupt
 from langgraph_sdk import runtime as sdk_runtime
 from langgraph_sdk.runtime import ServerRuntime as Rt
@@ -196,6 +197,26 @@ async def remembers_both(state: State) -> State:
     return {"answer": None if found is None else found.value}
 
 
+class Keeper:
+    """Keeps the first store that it gets, as managers of memories do."""
+
+    store: BaseStore | None = None
+
+
+async def remembers_by_kept(state: State) -> State:
+    Keeper.store = Keeper.store or get_store()
+    await Keeper.store.aput(("notes",), "kept", {"text": "x"})
+    await asyncio.to_thread(Keeper.store.put, ("notes",), "threads", {"text": "x"})
+    return {"answer": None}
+
+
+async def remembers_too_late(state: State) -> State:
+    Keeper.store = get_store()
+    return {"answer": None}
+
+
+remembering_by_kept = single(remembers_by_kept)
+remembering_too_late = single(remembers_too_late)
 remembering = single(remembers)
 remembering_both = single(remembers_both)
 

@@ -116,6 +116,7 @@ class Supervisor:
         self.server = Server(self.host, Watchdog(loop, None, 0))
         self.checkpoints = Checkpoints()
         self.items: list[dict[str, Any]] = []
+        self.item_slots: list[int] = []
         self.answer_items: Callable[[list[dict[str, Any]]], list[Any]] = lambda operations: [None] * len(operations)
         # What is answered to questions; Answer.OK: the answer.
         self.refusal = Answer.OK
@@ -175,6 +176,7 @@ class Supervisor:
         asked = orjson.loads(body)
         if flags == Ask.ITEMS:
             self.items += asked["operations"]
+            self.item_slots.append(slot)
             return orjson.dumps(self.answer_items(asked["operations"]))
         found = self.checkpoints.get(thread, asked) if flags == Ask.GET else self.checkpoints.find(thread, asked)
         return self.checkpoints.packed(found[: asked.get("limit")])

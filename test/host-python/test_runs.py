@@ -17,6 +17,8 @@ EXPORTS += [
     "sleeping_long",
     "remembering",
     "remembering_both",
+    "remembering_by_kept",
+    "remembering_too_late",
     "returning",
     "names_chunks",
     "contextual",
@@ -247,6 +249,23 @@ async def test_the_item_store_travels_with_the_run(supervisor: Supervisor):
     supervisor.answer_items = lambda operations: [{"error": "namespace: reserved"} for _ in operations]
     refused = await supervisor.run("remembering", "t2", input={"steps": []})
     assert refused["error"] == {"error": "RefusedOperation", "message": "namespace: reserved"}
+
+
+async def test_a_store_that_an_object_keeps_is_that_of_the_run_that_calls(supervisor: Supervisor):
+    graphs.Keeper.store = None
+    first, second = [supervisor.start("remembering_by_kept", thread, input={"steps": []}) for thread in ("t1", "t2")]
+    for slot in (first, second):
+        assert (await supervisor.end(slot))["status"] == "success"
+    third = supervisor.start("remembering_by_kept", "t3", input={"steps": []})
+    assert (await supervisor.end(third))["status"] == "success"
+    assert sorted(supervisor.item_slots) == sorted([first, second, third] * 2)
+
+
+async def test_the_store_of_an_ended_run_refuses(supervisor: Supervisor):
+    await supervisor.run("remembering_too_late", input={"steps": []})
+    assert graphs.Keeper.store is not None
+    with pytest.raises(RuntimeError, match="during runs only"):
+        await asyncio.wait_for(graphs.Keeper.store.aget(("notes",), "a"), 5)
 
 
 async def test_protocol_v2_tells_the_life_of_a_run(supervisor: Supervisor):

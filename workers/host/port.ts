@@ -19,6 +19,8 @@ export const failure = (code: ErrorCode, detail: string): CallFailure => ({ code
 export interface Host {
   application: Application
   gates: NodeGates
+  /** The slot whose code is running; 0 = none. */
+  slot(): number
   send(frame: Partial<Frame> & { kind: number }): void
   ask(slot: number, flags: number, body: Uint8Array): Promise<Uint8Array>
   later(callback: () => void): void

@@ -51,12 +51,15 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
   const host: Host = {
     application,
     gates,
+    slot: watchdog.slot,
     send(frame) {
       if ((frame.body?.length ?? 0) > LARGEST)
         throw new RangeError(`${frame.body!.length} bytes in one piece are more than a run may send`)
       write(frame)
     },
-    ask(slot, flags, body) {
+    async ask(slot, flags, body) {
+      // Nobody answers any more.
+      if (flags === ASK.items && !runs.has(slot)) throw new Error('A graph has its store during runs only.')
       if (flags !== ASK.save || body.length < LARGE_FRAME) return question(slot, flags, body)
       const saved = largeSave.then(() => question(slot, flags, body))
       largeSave = saved.catch(() => {})

@@ -65,6 +65,19 @@ t.test('graphs share the store with clients', async t => {
     t.match(await run('memory', [['get', ['thread'], 'k']]), [{ value: { x: 1 } }])
   })
 
+  await t.test('a store that an object keeps serves the run that calls', async t => {
+    const wait = async (graph: string, x: number) =>
+      (await send('POST', '/runs/wait', { assistant_id: graph, input: { x } })).body
+    t.match(await wait('kept', 0), { found: { x: 0 } })
+    // At the same time: operations of one turn may be those of several runs.
+    t.match(
+      await Promise.all([1, 2, 3].map(x => wait('kept', x))),
+      [1, 2, 3].map(x => ({ found: { x } })),
+    )
+    await wait('tooLate', 0)
+    t.match(await wait('tooLate', 1), { found: 'A graph has its store during runs only.' }, 'its run has ended')
+  })
+
   await t.test('values that JSON does not know are rendered as those of the state', async t => {
     await run('memory', [['message', ['odd'], 'k']])
     t.match(await get('odd', 'k'), { value: { message: { type: 'human', content: 'hi' }, big: '12' } })

@@ -41,3 +41,21 @@ export const crowd = single(async ({ x }, { store }) => {
   const all = await Promise.all(Array.from({ length: x }, (_, i) => store.get(['crowd'], `k${i}`)))
   return { found: all.every((item, i) => item.value.i === i) }
 })
+
+let keptStore
+
+/** Keeps the store of its first run, as managers of memories do, and uses it in later ones. */
+export const kept = single(async ({ x }, { store }) => {
+  keptStore ??= store
+  await Promise.all([keptStore.put(['kept'], `k${x}`, { x }), store.put(['own'], `k${x}`, { x })])
+  return { found: (await keptStore.get(['kept'], `k${x}`))?.value }
+})
+
+/** Its run ends before its operation begins; the next run says what that answered. */
+let late
+export const tooLate = single(async ({ x }, { store }) => {
+  if (x === 1) return { found: await late }
+  late = new Promise(done => setTimeout(done, 500))
+    .then(() => store.get(['own'], 'k1'))
+    .then(String, error => error.message)
+})

@@ -42,7 +42,9 @@ async def called(host: Host, call: JsonObject, options: SaverOptions) -> AsyncGe
     saver = WeftSaver(options, host.application.serde)
     access = ACCESS.get(call["verb"], "assistants.read")
     # The store is the one of runs: outside of a run, its operations are refused in one sentence.
-    async with found.use({**config, "configurable": configurable}, access, saver, ItemStore(None)) as graph:
+    async with found.use(
+        {**config, "configurable": configurable}, access, saver, ItemStore(None, host.stores)
+    ) as graph:
         yield Called(graph, saver, {"thread_id": options.thread_id, **place})
 
 

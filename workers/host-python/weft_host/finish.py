@@ -109,6 +109,9 @@ async def state_at_end(run: RunState) -> JsonObject | None:
 async def finish(run: RunState, outcome: Outcome, left: Left = NOTHING) -> None:
     """Sends the finish frame of a start: exactly one, whatever has happened."""
     run.over = True
+    if run.store is not None:
+        run.store.close()
+        run.host.stores.pop(run.slot, None)
     save = b"" if run.saver is None else await run.saver.outbox.take()
     # The save in flight can also fail.
     if run.is_lost:

@@ -14,6 +14,7 @@ from .limits import Refused, Unanswered
 from .node_gate import NodeGates
 from .packed import read_json
 from .pipe import Pipe
+from .storage.item_store import ItemStore
 from .threads import SlotThreads
 
 
@@ -23,6 +24,8 @@ class Host:
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.gates = NodeGates()
+        # The stores of runs, by slot.
+        self.stores: dict[int, ItemStore] = {}
         self.asked: dict[int, asyncio.Future[bytes]] = {}
         self.last_ask = 0
         self.connected: Pipe | None = None

@@ -126,7 +126,8 @@ class Run(RunState):
         given = kwargs.get("context")
         context = context_of(config["configurable"], given)
         saver = self.saver_of(config["metadata"])
-        store = ItemStore(SlotTransport(self.host, self.slot).items)
+        store = ItemStore(SlotTransport(self.host, self.slot).items, self.host.stores)
+        self.store = self.host.stores[self.slot] = store
         # A factory reads the context in its config.
         made_with = config if found.fixed is not None else {**config, "context": context}
         graph = self.graph = await stack.enter_async_context(found.use(made_with, "threads.create_run", saver, store))

@@ -12,6 +12,7 @@ from .objects import JsonObject
 from .port import Host
 from .render import render
 from .spans import Spans
+from .storage.item_store import ItemStore
 from .storage.saver import WeftSaver
 from .stream import Events
 from .streaming.events import RunEvents
@@ -42,6 +43,7 @@ class RunState:
         self.gate = host.gates.open(slot, confirmed_at)
         # None: a run without a thread.
         self.saver: WeftSaver | None = None
+        self.store: ItemStore | None = None
         self.graph: AnyGraph | None = None
         # The values that the graph yielded last.
         self.values: Any = None

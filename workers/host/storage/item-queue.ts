@@ -21,9 +21,17 @@ export class RefusedOperation extends Error {
   override name = 'InvalidOperation'
 }
 
+interface Waiting {
+  operation: Operation
+  /** The slot whose code has started it; undefined in a store of the application's own. */
+  slot: number | undefined
+  resolve(value: unknown): void
+  reject(error: unknown): void
+}
+
 interface Batched {
-  store: { batch(operations: Operation[]): Promise<unknown[]> }
-  queue: Map<number, { operation: Operation; resolve(value: unknown): void; reject(error: unknown): void }>
+  store: { slot?(): number; batch(operations: Operation[], slot?: number): Promise<unknown[]> }
+  queue: Map<number, Waiting>
   nextKey: number
   running: boolean
   flushing?: Promise<void> | null
@@ -39,10 +47,26 @@ export function tuneStores(wrapper: { prototype: object } | undefined): void {
   const prototype = wrapper.prototype as unknown as Batched & { [method: string]: unknown }
   if (typeof prototype.enqueueOperation !== 'function' || typeof prototype.processBatchQueue !== 'function') return
   const flush = async (self: Batched): Promise<void> => {
-    const waiting = [...self.queue.values()]
+    const all = [...self.queue.values()]
     self.queue.clear()
+    // Several runs may call a store that an object keeps.
+    const slots = [...new Set(all.map(({ slot }) => slot))]
+    await Promise.all(
+      slots.map(slot =>
+        send(
+          self,
+          all.filter(each => each.slot === slot),
+          slot,
+        ),
+      ),
+    )
+  }
+  const send = async ({ store }: Batched, waiting: Waiting[], slot: number | undefined): Promise<void> => {
     try {
-      const results = await self.store.batch(waiting.map(({ operation }) => operation))
+      const results = await store.batch(
+        waiting.map(({ operation }) => operation),
+        slot,
+      )
       for (const [i, { resolve, reject }] of waiting.entries())
         if (results[i] instanceof RefusedOperation) reject(results[i])
         else resolve(results[i])
@@ -60,7 +84,7 @@ export function tuneStores(wrapper: { prototype: object } | undefined): void {
     },
     enqueueOperation(this: Batched, operation: Operation) {
       return new Promise((resolve, reject) => {
-        this.queue.set(this.nextKey++, { operation, resolve, reject })
+        this.queue.set(this.nextKey++, { operation, slot: this.store.slot?.(), resolve, reject })
         if (this.queue.size > 1) return
         const before = this.flushing
         const mine = new Promise<void>(done => setImmediate(done))

@@ -14,12 +14,20 @@ type BaseStore = new () => { batch(operations: Operation[]): Promise<unknown[]> 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** The store of the run in this slot; undefined if the library of the application has no stores. */
+/**
+ * The store of the run in this slot; undefined if the library of the application has no stores. An object that outlives a
+ * run may keep its store, because other servers have one for all runs: an operation is that of the run whose code calls.
+ */
 export function hostStore(library: Library, host: Host, slot: number): object | undefined {
   const { BaseStore } = library as unknown as { BaseStore?: BaseStore }
   if (BaseStore === undefined) return undefined
   return new (class WeftStore extends BaseStore {
-    override async batch(operations: Operation[]): Promise<unknown[]> {
+    /** The slot of the operations that the running code starts. */
+    slot(): number {
+      return host.slot() || slot
+    }
+
+    override async batch(operations: Operation[], slot = this.slot()): Promise<unknown[]> {
       const body = encoder.encode(wellFormed(`{"operations":[${operations.map(operationText).join()}]}`))
       const answer = decoder.decode(await host.ask(slot, ASK.items, body))
       const results = (JSON.parse(answer) as ItemAnswer[]).map(resultOf)

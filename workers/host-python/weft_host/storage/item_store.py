@@ -25,6 +25,7 @@ from langgraph.store.base import (
 from ..objects import JsonObject, member
 from ..packed import read_json
 from ..render import render
+from ..watchdog import current_slot
 from .base_saver import wait_for
 
 Ask = Callable[[bytes], Awaitable[bytes]]
@@ -101,18 +102,26 @@ def result_of(op: Op, answer: Any) -> Result | RefusedOperation:
 
 
 class ItemStore(BaseStore):
-    """The store of one run. `ask` takes an ItemBatch and answers a list of ItemAnswer; None: calls have no store."""
+    """
+    The store of one run. `ask` takes an ItemBatch and answers a list of ItemAnswer; None: calls have no store. An
+    object that outlives a run may keep its store, because other servers have one for all runs: an operation is that
+    of the run in `stores`, by slot, whose code calls.
+    """
 
-    __slots__ = ("ask", "loop", "waiting")
+    __slots__ = ("ask", "loop", "stores", "waiting")
     supports_ttl = True
 
-    def __init__(self, ask: Ask | None) -> None:
+    def __init__(self, ask: Ask | None, stores: Mapping[int, ItemStore] | None = None) -> None:
+        self.stores: Mapping[int, ItemStore] = {} if stores is None else stores
         self.loop = asyncio.get_running_loop()
         self.ask = ask
         self.waiting: list[tuple[list[Op], asyncio.Future[list[Result]]]] = []
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Raises RefusedOperation for the first operation that the store refuses; the others are carried out."""
+        store = self.stores.get(current_slot.get(), self)
+        if store is not self:
+            return await store.abatch(ops)
         result: asyncio.Future[list[Result]] = self.loop.create_future()
         if not self.waiting:
             self.loop.call_soon(self.send)
@@ -121,6 +130,10 @@ class ItemStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         return wait_for(self.loop, self.abatch(ops), "The store")
+
+    def close(self) -> None:
+        """Its run has ended: nobody answers any more."""
+        self.ask = None
 
     def send(self) -> None:
         batch, self.waiting = self.waiting, []
