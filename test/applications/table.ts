@@ -47,7 +47,7 @@ export const APPLICATIONS: readonly Application[] = [
     { name: 'deepagents-research', asks: FILE, calls: [TASK, 'call ls {"path":"/"}'] },
     { name: 'supervisor', calls: ['call transfer_to_math_expert', 'call transfer_to_writer'] },
     { name: 'swarm', calls: [ADD, 'call transfer_to_bob'] },
-    { name: 'bigtool', calls: ['call retrieve_tools {"query":"add"}'] },
+    { name: 'bigtool', calls: ['call find_tools {"query":"add"}'] },
     { name: 'langmem-agent', calls: [REMEMBER, 'call search_memory {"query":"tea"}'] },
     { name: 'mcp-adapters', calls: [ADD] },
     { name: 'open-deep-research-app' },

@@ -11,7 +11,7 @@ agent = create_react_agent(
     model,
     tools=[create_manage_memory_tool(namespace=namespace), create_search_memory_tool(namespace=namespace)],
 )
-manager = create_memory_store_manager(model, namespace=namespace)
+manager = create_memory_store_manager(model, namespace=("managed", "tour"))
 
 
 async def remember(state: MessagesState) -> None:
