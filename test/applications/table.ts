@@ -43,7 +43,7 @@ export const APPLICATIONS: readonly Application[] = [
   ...of('python', '.py', [
     { name: 'create-agent', asks: MAIL },
     { name: 'create-agent-responses' },
-    { name: 'create-agent-middleware', asks: MAIL, calls: [TODO, 'call shell {"command":"echo one"}'] },
+    { name: 'create-agent-middleware', asks: MAIL, calls: ['call shell {"command":"echo one"}'] },
     { name: 'deepagents-research', asks: FILE, calls: [TASK, 'call ls {"path":"/"}'] },
     { name: 'supervisor', calls: ['call transfer_to_math_expert', 'call transfer_to_writer'] },
     { name: 'swarm', calls: [ADD, 'call transfer_to_bob'] },
