@@ -25,10 +25,11 @@ const SHOWN = 80
 
 export function replyTo({ last, tools, forced, format }: Question): Reply {
   const wanted = last.role === 'user' ? CALL.exec(last.text) : null
+  const named = (name: string | undefined) => tools.find(tool => tool.name === name)
   const tool =
-    tools.find(({ name }) => name === wanted?.[1]) ??
-    (forced === undefined ? undefined : tools.find(({ name }) => forced === true || name === forced))
-  if (tool !== undefined) return { tool: tool.name, args: wanted?.[2] ? JSON.parse(wanted[2]) : sampleOf(tool.schema) }
+    typeof forced === 'string' ? named(forced) : (named(wanted?.[1]) ?? (forced === undefined ? undefined : tools[0]))
+  const given = tool !== undefined && tool.name === wanted?.[1] ? wanted[2] : undefined
+  if (tool !== undefined) return { tool: tool.name, args: given ? JSON.parse(given) : sampleOf(tool.schema) }
   if (format !== undefined) return { text: JSON.stringify(sampleOf(format)) }
   return { text: `This answers: ${last.text.slice(0, SHOWN)}` }
 }

@@ -5,16 +5,19 @@ import { halves, textOf } from './answer.js'
 import type { Wire } from './openai.js'
 
 type Part = { type: string }
+type Format = { schema?: Schema }
 
 export const messages: Wire = {
-  question({ messages, tools, tool_choice }) {
+  question({ messages, tools, tool_choice, output_config, output_format }) {
     const { role, content } = (messages as { role: string; content: string | Part[] }[]).at(-1)!
     const result = Array.isArray(content) && content.some(({ type }) => type === 'tool_result')
     const offered = (tools ?? []) as { name: string; input_schema?: Schema }[]
+    const config = output_config as { format?: Format } | undefined
     const choice = tool_choice as { type: string; name?: string } | undefined
     return {
       last: { role: result ? 'tool' : role, text: textOf(content) },
       tools: offered.flatMap(({ name, input_schema }) => (input_schema ? [{ name, schema: input_schema }] : [])),
+      format: (config?.format ?? (output_format as Format | undefined))?.schema,
       forced: choice?.type === 'any' ? true : choice?.name,
     }
   },
