@@ -41,7 +41,7 @@ const figures = new URL('../../bus/figures.js', import.meta.url).href
 const WITHOUT_FILES = `
   Promise.all([import('${garbage}'), import('${figures}')]).then(([{ collectLargeGarbage }, { openProcessFigures }]) => {
     const { openSync, closeSync } = require('node:fs')
-    const { samples } = openProcessFigures()
+    const { samples } = openProcessFigures({ version: '1.0.0', protocol: 1 })
     collectLargeGarbage(1)
     const opened = []
     try {

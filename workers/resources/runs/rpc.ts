@@ -116,7 +116,7 @@ export const runs = (deps: Deps) => ({
     return { body }
   }),
   spans: bytesHandler(async (_, { head }) => ({
-    body: JSON.stringify(await spansOf(deps, await summary(deps, head, 'threads:read'))),
+    body: jsonText(await spansOf(deps, await summary(deps, head, 'threads:read'))),
   })),
   webhook: bytesHandler(async (_, { head }) => ({
     body: jsonText(await deliveries(deps, await summary(deps, head, 'threads:read'))),

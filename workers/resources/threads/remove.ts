@@ -41,7 +41,8 @@ export async function removeThread(deps: Deps, row: ThreadRow): Promise<void> {
   announceNews(deps.link, thread_id, { app: row.app, removed: true })
   for (let at = 0; at < runs.length; at += AT_ONCE)
     await Promise.all(runs.slice(at, at + AT_ONCE).map(run => endStream(deps, run)))
-  await purgeSpans(deps.link, deps.mux, token('thread', thread_id))
+  // A thread that no run was claimed on has none.
+  if (row.claim_no > 0) await purgeSpans(deps.link, deps.mux, token('thread', thread_id))
 }
 
 /** Clients no longer see it or add runs to it, and the sweeper removes it after a crash. */
