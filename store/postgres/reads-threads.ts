@@ -126,7 +126,7 @@ export function threadReads(query: Query): Store['threads'] {
     return found
   }
 
-  /** A page of the threads whose ids a query finds. */
+  /** A page of the threads whose ids a query finds. Their rows come first: the planner would else test the keys of all. */
   async function sorted(wanted: ThreadQuery, few: string, params: Param[]): Promise<ThreadPage> {
     const { app, sort, order, limit } = wanted
     const where = conditions(wanted)
@@ -134,7 +134,7 @@ export function threadReads(query: Query): Store['threads'] {
     const way = order === 'asc' ? 'ASC' : 'DESC'
     const { rows, cut } = await taken(
       `WITH few AS MATERIALIZED (SELECT DISTINCT thread_id FROM (${few}) AS each) SELECT threads.thread_id, octet_length(metadata)
-        FROM few JOIN weft.threads USING (thread_id)
+        FROM few CROSS JOIN LATERAL (SELECT * FROM weft.threads AS all_of WHERE all_of.thread_id = few.thread_id OFFSET 0) AS threads
         WHERE threads.app = ? AND NOT threads.temporary AND ${where.text} ${after.text}
         ORDER BY threads.${columnName(sort)} ${way}, threads.thread_id ${way} LIMIT ?`,
       [...params, app, ...where.params, ...after.params, limit],

@@ -60,17 +60,20 @@ export function assistantReads(query: Query): Store['assistants'] {
         wheres.push(`(${by.map(column => `assistants.${column}`)}) ${beyond} (${by.map(() => '?')})`)
         params.push(...by.map(column => encode(column, after[column as typeof sort])))
       }
-      const [first, from] =
+      // The rows of the few are found first: the planner would else test the keys of all rows.
+      const [first, from, more] =
         few === null
-          ? ['', 'weft.assistants']
+          ? ['', 'weft.assistants', []]
           : [
               `WITH few AS MATERIALIZED (SELECT DISTINCT assistant_id FROM (${few.text}) AS each)`,
-              'few JOIN weft.assistants USING (assistant_id)',
+              `few CROSS JOIN LATERAL (SELECT * FROM weft.assistants AS all_of
+                WHERE all_of.app = ? AND all_of.assistant_id = few.assistant_id OFFSET 0) AS assistants`,
+              [...few.params, app],
             ]
       return assistants(
         `${first} ${FROM_ASSISTANTS} ${from} WHERE ${wheres.join(' AND ')}
           ORDER BY ${by.map(column => `assistants.${column} ${way}`)} LIMIT ?`,
-        [...(few?.params ?? []), ...params, limit],
+        [...more, ...params, limit],
       )
     },
 
