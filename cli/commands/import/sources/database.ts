@@ -8,6 +8,7 @@ import { mkdir } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { withoutSecrets } from '../../../../schemas/config.js'
 import { parseJson } from '../../../../schemas/exact.js'
 import type { ThreadState } from '../../../../schemas/threads.js'
 import { findPython } from '../../../../workers/child/python.js'
@@ -69,9 +70,9 @@ export async function databaseSource(given: string, graph: string | undefined): 
   }
 }
 
-/** An environment of its own, which Weft keeps in its cache folder: that of an application is not changed. */
+/** Weft makes a separate environment in its cache folder and does not change the application's environment. */
 async function pythonWith(dependencies: string[]): Promise<string> {
-  const { VIRTUAL_ENV: _, ...env } = process.env
+  const { VIRTUAL_ENV: _, ...env } = withoutSecrets(process.env)
   const folder = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'weft', 'import')
   await mkdir(folder, { recursive: true })
   const description = { path: join(folder, 'langgraph.json'), folder, given: { dependencies } }
@@ -95,14 +96,14 @@ interface Reader {
 async function openReader(python: string, place: string): Promise<Reader> {
   const program = join(root, 'workers/host-python/start.py')
   // Strict: only classes that the library lists as safe are built from the contents.
-  const env = { ...process.env, LANGGRAPH_STRICT_MSGPACK: 'true' }
+  const env = { ...withoutSecrets(process.env), LANGGRAPH_STRICT_MSGPACK: 'true' }
   const child: ChildProcess = spawn(python, [program, 'checkpoints'], { env, cwd: '/', stdio: 'pipe' })
   let last = ''
   createInterface(child.stderr!).on('line', line => {
     if (line.trim() !== '') last = line.trim()
   })
   const answers = createInterface(child.stdout!)[Symbol.asyncIterator]()
-  // An end of the child is told by the next answer that does not come.
+  // If the child has ended, the next read reports it.
   child.stdin!.on('error', () => {})
   child.stdin!.write(`${place}\n`)
   let order: Promise<unknown> = Promise.resolve()

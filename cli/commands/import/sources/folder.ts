@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { withoutSecrets } from '../../../../schemas/config.js'
 import { freePort } from '../../../ports.js'
 import { spawnTied } from '../../../tied-process.js'
 import { UserError } from '../../../user-error.js'
@@ -41,7 +42,8 @@ export async function folderSource(given: string, open: (url: string) => Client)
     [command.file, ...(command.reloads ? args : args.filter(arg => arg !== '--no-reload')), ...hosted],
     {
       cwd: copy,
-      env: { ...process.env, LANGSMITH_TRACING: 'false', LANGCHAIN_TRACING_V2: 'false' },
+      // The code of the project gets no credential of ours.
+      env: { ...withoutSecrets(process.env), LANGSMITH_TRACING: 'false', LANGCHAIN_TRACING_V2: 'false' },
       stdio: ['pipe', 'pipe', 'pipe'],
     },
   )

@@ -13,7 +13,7 @@ export interface SourceFlags {
   graph?: string
 }
 
-/** Throws a UserError when it is none, or does not answer. */
+/** Throws a UserError when `given` names no source, or when the source does not answer. */
 export async function openSource(given: string, flags: SourceFlags, target: string): Promise<Source> {
   const headers = Object.fromEntries(flags.sourceHeader.map(headerOf))
   const key = flags.sourceKey ? { key: flags.sourceKey } : {}
