@@ -51,7 +51,8 @@ export async function register(registration: Registration, sender: Sender, deps:
     app,
     pool,
     auth,
-    encryption: encryption != null,
+    // Also by a key of the server: workers that started before learn it.
+    encryption: encryption != null || deps.encryption.isOn(),
     ...(libraries === undefined ? {} : { libraries }),
   }
   if (revision !== undefined) passOn(deps, { ...announced, graphs: [] })

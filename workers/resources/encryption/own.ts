@@ -33,12 +33,16 @@ const MEMBER = '__weft_sealed'
 /** An object that is encrypted whole does not begin with it. */
 const LIST = '['.charCodeAt(0)
 
+/** Throws an Error with one sentence for keys of JSON without encryption. */
 export function ownCipher({ encrypt_states, aes_key, aes_json_keys }: Config, ring: Ring): OwnCipher {
+  const encrypts = encrypt_states || aes_key !== ''
+  if (aes_json_keys !== '' && !encrypts)
+    throw new Error('LANGGRAPH_AES_JSON_KEYS needs LANGGRAPH_AES_KEY, or WEFT_ENCRYPT_STATES=true')
   const names = new Set(aes_json_keys.split(',').map(name => name.trim()))
   const isChosen = (key: string) => names.has(key) || key === MEMBER
 
   return {
-    encrypts: encrypt_states || aes_key !== '',
+    encrypts,
     seal(value) {
       const { kind, model, field, bytes } = value
       if (kind === 'blob') return ring.sealBytes(bytes, placeOf(value))
