@@ -251,7 +251,7 @@ function figuresOf({ config, state, cluster }: StreamInfo): StreamFigures {
     is_current: current && offline !== true,
     lag,
   }))
-  // A server that is no member of a cluster has no name here; a stream of a cluster may have no leader for a moment.
+  // A single server reports no name; a stream of a cluster may have no leader during an election.
   const leader = cluster === undefined ? 'single' : cluster.leader
   const leading = leader ? [{ server: leader, is_current: true, lag: 0 }] : []
   const { name, max_bytes, num_replicas } = config

@@ -19,7 +19,7 @@ const MAIL = { say: 'call send_mail {"to":"ada"}', resume: APPROVE }
 const FILE = { say: 'call write_file {"file_path":"/a.txt","content":"text"}', resume: APPROVE }
 const TASK = 'call task {"description":"look at this","subagent_type":"critic"}'
 const ADD = 'call add {"a":1,"b":2}'
-const TODO = 'call write_todos {"todos":[{"content":"one","status":"pending"}]}'
+const PLAN = 'call write_todos {"todos":[{"content":"one","status":"pending"}]}'
 const REMEMBER = 'call manage_memory {"content":"likes tea","action":"create"}'
 
 const of = (language: Language, end: string, rows: readonly Omit<Application, 'language' | 'file'>[]): Application[] =>
@@ -34,7 +34,7 @@ export const APPLICATIONS: readonly Application[] = [
     { name: 'react-agent', asks: { say: MAIL.say, resume: 'yes' }, offline: true },
     { name: 'create-agent', asks: MAIL },
     { name: 'create-agent-responses' },
-    { name: 'create-agent-middleware', asks: MAIL, calls: [TODO] },
+    { name: 'create-agent-middleware', asks: MAIL, calls: [PLAN] },
     { name: 'deepagents', asks: FILE, calls: [TASK, 'call ls {"path":"/"}'] },
     { name: 'supervisor', calls: ['call transfer_to_math_expert', 'call transfer_to_writer'] },
     { name: 'swarm', calls: [ADD, 'call transfer_to_bob'] },

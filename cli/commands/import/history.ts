@@ -42,7 +42,7 @@ export function superstepsOf(line: readonly State[]): Superstep[] | null {
     else if (metadata.source === 'input')
       steps.push(one('__input__', tasks[i]!.find(({ name }) => name === '__start__')?.result))
     else if (metadata.source === 'loop' && before !== undefined && before.length > 0)
-      // What a function calls is part of it.
+      // Tasks that an entrypoint calls belong to its run.
       steps.push({
         updates: before
           .filter(({ name }) => body === null || name === body)
@@ -104,7 +104,7 @@ export const valuesOnly = ({ values }: State, body: string | null): Superstep[] 
 export const isSame = (there: State, here: State): boolean =>
   isDeepStrictEqual(there.values, here.values) && isDeepStrictEqual([...there.next].sort(), [...here.next].sort())
 
-/** The keys of a state that differ; a state that is no object is one key. */
+/** The keys of a state that differ; a state that is not an object counts as one key. */
 export function differences(there: Json, here: Json): string[] {
   if (!isObject(there) || !isObject(here)) return isDeepStrictEqual(there, here) ? [] : ['the state']
   const [a, b] = [there as JsonObject, here as JsonObject]

@@ -5,7 +5,7 @@ import { differences, functionOf, isSame, lineage, superstepsOf, valuesOnly } fr
 import type { Journal } from './journal.js'
 import type { Source, SourceThread } from './sources/source.js'
 
-/** What a body is refused with. Any other answer is about the server, and the thread is tried again later. */
+/** Statuses that refuse the body. Any other error concerns the server, and a later import tries the thread again. */
 const UNFIT = [400, 413, 422]
 
 /** The note says what was lost; undefined: nothing that the source shows. Throws a Refused. */
