@@ -1,7 +1,7 @@
 /** The columns of the tables of the adapters that speak SQL, and names of users as their text. */
 import type { AssistantRow, AssistantVersionRow } from './rows/assistants.js'
 import type { RecordRow } from './rows/records.js'
-import type { RunRow, RunSummary } from './rows/runs.js'
+import type { ReadyRun, RunRow, RunSummary } from './rows/runs.js'
 import type { ThreadRow } from './rows/threads.js'
 
 export const ASSISTANT = [
@@ -95,7 +95,23 @@ export const RUN = [
   'claim_no',
   'cancel_reason',
   'key_id',
+  'tenant',
+  'priority',
+  'ready_at',
 ] as const satisfies (keyof RunSummary)[]
+
+/** The columns by which the next run of a pool is chosen. */
+export const READY = [
+  'run_id',
+  'thread_id',
+  'pool',
+  'tenant',
+  'priority',
+  'created_at',
+  'graph_id',
+  'assistant_id',
+  'key_id',
+] as const satisfies (keyof ReadyRun)[]
 
 /** The columns that a search compares before it reads a run. */
 export const RUN_ENTRY = [

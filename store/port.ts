@@ -12,6 +12,8 @@ import type { BlobKey, BlobRow, CheckpointRow, PageQuery, Tuple, WriteKey, Write
 import type { ItemKey, ItemQuery, ItemRow, ItemVectors, NearItem } from './rows/items.js'
 import type { RecordQuery, RecordRow } from './rows/records.js'
 import type {
+  OccupiedSlots,
+  ReadyRun,
   RunConditions,
   RunCursor,
   RunningRun,
@@ -82,6 +84,13 @@ export interface Store {
     ): Promise<RunSummary[]>
     /** How many runs of this key have not ended; no more than `most`. */
     countOpen(key_id: string, most: number): Promise<number>
+    /**
+     * Pending runs with a tenant that are the first in line of their threads: at most `per` of each pool and tenant, by
+     * priority and then by age, of at most `tenants` pools and tenants.
+     */
+    ready(app: string, per: number, tenants: number): Promise<ReadyRun[]>
+    /** The running runs of an application, counted by what limits name. */
+    occupied(app: string): Promise<OccupiedSlots[]>
     /** Runs of the thread with a `claim_no` of at least `from`, in its order. */
     claimed(thread_id: string, from: number, limit: number): Promise<RunSummary[]>
     /** Pending runs with 0 < `due_at` ≤ `until`, earliest first; so are the next two. */

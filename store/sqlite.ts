@@ -6,12 +6,22 @@ import { mkdirSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StoreOutage } from '../schemas/errors.js'
-import { ASSISTANT, ASSISTANT_VERSION, labelsOfPath, PAYLOAD, RECORD, RUN, RUN_ENTRY, THREAD } from './columns.js'
+import {
+  ASSISTANT,
+  ASSISTANT_VERSION,
+  labelsOfPath,
+  PAYLOAD,
+  READY,
+  RECORD,
+  RUN,
+  RUN_ENTRY,
+  THREAD,
+} from './columns.js'
 import type { Store } from './port.js'
 import type { AssistantRow, AssistantVersionRow } from './rows/assistants.js'
 import type { Tuple } from './rows/checkpoints.js'
 import type { RecordRow } from './rows/records.js'
-import type { RunSummary, WebhookLog } from './rows/runs.js'
+import type { OccupiedSlots, ReadyRun, RunSummary, WebhookLog } from './rows/runs.js'
 import type { StateRow, ThreadCursor, ThreadRow } from './rows/threads.js'
 import { type RunEntry, runSearch } from './run-search.js'
 import type { Param, Row } from './sqlite/database.js'
@@ -123,6 +133,9 @@ export async function openSqlite({ folder, log }: SqliteOptions): Promise<Store>
       }),
       active: async (...query) => summaries(await reader.call(['runs.active', ...query])),
       countOpen: async (key_id, most) => (await reader.call<[number]>(['runs.countOpen', key_id, most]))[0],
+      ready: async (...query) => (await scan<Row[]>('runs.ready', ...query)).map(row => decode<ReadyRun>(READY, row)!),
+      occupied: async app =>
+        (await reader.call<Row[]>(['runs.occupied', app])).map(row => decode<OccupiedSlots>(OCCUPIED, row)!),
       claimed: async (thread_id, from, limit) => summaries(await reader.call(['runs.claimed', thread_id, from, limit])),
       startsDue: async (until, limit) => summaries(await reader.call(['runs.startsDue', until, limit])),
       cancelsDue: async (until, limit) => summaries(await reader.call(['runs.cancelsDue', until, limit])),
@@ -194,6 +207,7 @@ const openReader = (file: string) =>
   Thread.open<null>(new URL('../programs/sqlite-reader.cjs', import.meta.url), { file } satisfies ReaderData)
 
 const PLACE = ['value', 'thread_id'] as const
+const OCCUPIED = ['tenant', 'graph_id', 'assistant_id', 'key_id', 'count'] as const
 const STATE = ['latest_checkpoint_id', 'values', 'rest'] as const
 const records = (rows: Row[]): RecordRow[] => rows.map(row => decode<RecordRow>(RECORD, row)!)
 const summaries = (rows: Row[]): RunSummary[] => rows.map(row => decode<RunSummary>(RUN, row)!)

@@ -74,6 +74,12 @@ export const INDEXES: readonly IndexRow[] = [
   index('runs', 'of_key', { key_id: 1 }, some({ _open: true, key_id: { $gt: '' } })),
   index('runs', 'running', { status: 1, _id: 1 }, some({ status: 'running' })),
   index('runs', 'start_due', { due_at: 1 }, some({ status: 'pending', due_at: { $gt: 0 } })),
+  index(
+    'runs',
+    'ready',
+    { app: 1, pool: 1, tenant: 1, priority: 1, created_at: 1, _id: 1 },
+    some({ status: 'pending', ready_at: { $gt: 0 } }),
+  ),
   index('runs', 'claimed', { thread_id: 1, claim_no: 1 }, some({ claim_no: { $gte: 0 } })),
   index('runs', 'webhook_due', { webhook_due_at: 1 }, some({ webhook_due_at: { $gt: 0 } })),
   index('runs', 'cancel_due', { cancel_due_at: 1 }, some({ cancel_due_at: { $gt: 0 } })),

@@ -1,8 +1,9 @@
 /** The queries; each one uses `_id` or an index of collections.ts. */
 import type { Filter, FindOptions } from 'mongodb'
+import { READY } from '../columns.js'
 import type { Store } from '../port.js'
 import type { RecordQuery, RecordRow } from '../rows/records.js'
-import type { RunCursor, RunRow, RunSummary, WebhookLog } from '../rows/runs.js'
+import type { OccupiedSlots, ReadyRun, RunCursor, RunRow, RunSummary, WebhookLog } from '../rows/runs.js'
 import { runSearch } from '../run-search.js'
 import type { Collections } from './collections.js'
 import { type Doc, key, plain } from './documents.js'
@@ -101,6 +102,47 @@ function runReads(all: Collections, { one, rows }: Find): Store['runs'] {
       summaries({ _open: true, app, status: { $in: [...status] }, ...place('$gt', after) }, { sort: OLDEST, limit }),
     countOpen: (key_id, most) =>
       all.runs.countDocuments({ key_id: { $eq: key_id, $gt: '' }, _open: true }, { limit: most }),
+    /** From pool to pool and from tenant to tenant by the index, however many runs each has. */
+    async ready(app, per, tenants) {
+      const ready = { app, status: 'pending', ready_at: { $gt: 0 } }
+      const names = { pool: 1, tenant: 1 } as const
+      const found: ReadyRun[] = []
+      let [pool, tenant] = ['', '']
+      for (let n = 0; n < tenants; n++) {
+        const [next] = [
+          ...(await all.runs
+            .find({ ...ready, pool, tenant: { $gt: tenant } }, { sort: { tenant: 1 }, limit: 1 })
+            .project(names)
+            .toArray()),
+          ...(await all.runs
+            .find({ ...ready, pool: { $gt: pool } }, { sort: names, limit: 1 })
+            .project(names)
+            .toArray()),
+        ]
+        if (next === undefined) break
+        ;({ pool, tenant } = next as unknown as { pool: string; tenant: string })
+        const sort = { priority: 1, created_at: 1, _id: 1 } as const
+        found.push(
+          ...(await rows<ReadyRun>('runs', { ...ready, pool, tenant }, { sort, limit: per, projection: READY_FIELDS })),
+        )
+      }
+      return found
+    },
+    async occupied(app) {
+      const counts = new Map<string, OccupiedSlots>()
+      const fields = { tenant: 1, graph_id: 1, assistant_id: 1, key_id: 1 }
+      for (const { tenant, graph_id, assistant_id, key_id } of await rows<OccupiedSlots>(
+        'runs',
+        { status: 'running', app },
+        { projection: fields },
+      )) {
+        const key = JSON.stringify([tenant, graph_id, assistant_id, key_id])
+        const known = counts.get(key)
+        if (known) known.count++
+        else counts.set(key, { tenant: tenant ?? null, graph_id, assistant_id, key_id, count: 1 })
+      }
+      return [...counts.values()]
+    },
     claimed: (thread_id, from, limit) =>
       summaries({ thread_id, claim_no: { $gte: Math.max(0, from) } }, { sort: { claim_no: 1 }, limit }),
     startsDue: (until, limit) =>
@@ -139,6 +181,7 @@ const WITHOUT_LOG: FindOptions = { projection: { webhook_log: 0 } }
 const LOG: FindOptions = { projection: { webhook_due_at: 1, webhook_log: 1 } }
 
 /** A run without its payload. */
+const READY_FIELDS = Object.fromEntries(READY.map(name => [name, 1]))
 const SUMMARY: FindOptions = {
   projection: {
     kwargs: 0,

@@ -1,9 +1,9 @@
 /** The queries of assistants, runs and records; all of them go through an index. */
-import { ASSISTANT, ASSISTANT_VERSION, PAYLOAD, plain, RECORD, RUN } from '../columns.js'
+import { ASSISTANT, ASSISTANT_VERSION, PAYLOAD, plain, READY, RECORD, RUN } from '../columns.js'
 import type { Store } from '../port.js'
 import type { AssistantQuery, AssistantRow, AssistantVersionRow } from '../rows/assistants.js'
 import type { RecordRow } from '../rows/records.js'
-import type { RunRow, RunSummary, WebhookLog } from '../rows/runs.js'
+import type { OccupiedSlots, ReadyRun, RunRow, RunSummary, WebhookLog } from '../rows/runs.js'
 import { runSearch } from '../run-search.js'
 import type { Param, Query } from './connection.js'
 import { fewest } from './fewest.js'
@@ -11,6 +11,7 @@ import { byId, byKeys } from './grouped-reads.js'
 import { runSources } from './reads-run-search.js'
 import { decode, decodeAll, encode } from './rows.js'
 
+const OCCUPIED = ['tenant', 'graph_id', 'assistant_id', 'key_id', 'count'] as const
 const OPEN = "status IN ('accepting', 'pending', 'running')"
 /** Those that are open without those that wait for their time: the condition of its index. */
 const DUE_NOW = "(status IN ('accepting', 'running') OR status = 'pending' AND due_at = 0)"
@@ -194,6 +195,35 @@ export function runReads(query: Query): Store['runs'] {
         [key_id, most],
       )
       return rows[0]![0] as number
+    },
+
+    /** From pool to pool and from tenant to tenant by the index, however many runs each has. */
+    async ready(app, per, tenants) {
+      const ready = "FROM weft.runs WHERE app = ? AND status = 'pending' AND ready_at IS NOT NULL"
+      const { rows } = await query(
+        `WITH RECURSIVE found (pool, tenant, n) AS (
+          SELECT ''::text COLLATE "C", ''::text COLLATE "C", 0
+          UNION ALL
+          SELECT next.pool, next.tenant, n + 1 FROM found CROSS JOIN LATERAL (
+            SELECT pool, tenant ${ready} AND (pool, tenant) > (found.pool, found.tenant)
+              ORDER BY pool, tenant LIMIT 1) AS next
+          WHERE n < ?)
+        SELECT ${READY.map(name => `run.${name}`)} FROM found CROSS JOIN LATERAL (
+          SELECT ${READY} ${ready} AND pool = found.pool AND tenant = found.tenant
+            ORDER BY priority, created_at, run_id LIMIT ?) AS run
+        WHERE n > 0 ORDER BY run.pool, run.tenant, run.priority, run.created_at, run.run_id`,
+        [app, tenants, app, per],
+      )
+      return decodeAll<ReadyRun>(READY, rows)
+    },
+
+    async occupied(app) {
+      const { rows } = await query(
+        `SELECT tenant, graph_id, assistant_id, key_id, count(*) FROM weft.runs WHERE status = 'running' AND app = ?
+          GROUP BY 1, 2, 3, 4`,
+        [app],
+      )
+      return decodeAll<OccupiedSlots>(OCCUPIED, rows)
     },
 
     claimed: (thread_id, from, limit) =>

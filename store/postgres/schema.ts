@@ -192,6 +192,14 @@ const VERSIONS = [
   CREATE INDEX runs_due_now ON weft.runs (created_at, run_id)
     WHERE status IN ('accepting', 'running') OR status = 'pending' AND due_at = 0;
   `,
+  // The next run of a pool is chosen among tenants.
+  `
+  ALTER TABLE weft.runs ADD COLUMN tenant TEXT;
+  ALTER TABLE weft.runs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE weft.runs ADD COLUMN ready_at BIGINT;
+  CREATE INDEX runs_ready ON weft.runs (app, pool, tenant, priority, created_at, run_id)
+    WHERE status = 'pending' AND ready_at IS NOT NULL;
+  `,
 ]
 
 export const SCHEMA_VERSION = VERSIONS.length

@@ -55,6 +55,12 @@ export interface RunRow {
   result: Uint8Array | null
   /** The key that created it, whose limit of pending and running runs counts it; null: none. */
   key_id: string | null
+  /** Whose runs share the slots of a pool with those of others (decision 110); null: the order of the work queue counts. */
+  tenant: string | null
+  /** −5 (first) to 5 (last), among waiting runs of all tenants. */
+  priority: number
+  /** When it became the first in line of its thread; null before, and without a tenant. */
+  ready_at: number | null
   /** The authenticated caller (schemas/auth/auth.ts AuthUser) as JSON text; clients never get it. */
   auth_user: string | null
   /** The span that created it (W3C traceparent); null: not traced. Clients never get it. */
@@ -66,6 +72,15 @@ export type RunSummary = Omit<RunRow, 'kwargs' | 'result' | 'auth_user' | 'trace
 
 /** The deliveries of a webhook; `webhook_log` is null until something is kept. */
 export type WebhookLog = Pick<RunRow, 'webhook_due_at'> & { webhook_log: string | null }
+
+/** A run that may start, as the choice of the next run needs it. */
+export type ReadyRun = Pick<
+  RunRow,
+  'run_id' | 'thread_id' | 'pool' | 'tenant' | 'priority' | 'created_at' | 'graph_id' | 'assistant_id' | 'key_id'
+>
+
+/** How many running runs have these values. */
+export type OccupiedSlots = Pick<RunRow, 'tenant' | 'graph_id' | 'assistant_id' | 'key_id'> & { count: number }
 
 /** A running run as its heartbeats change it. */
 export type RunningRun = Pick<RunRow, 'run_id' | 'attempt' | 'heartbeats'>

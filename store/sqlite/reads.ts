@@ -1,7 +1,7 @@
 /** The queries. Each answers raw rows where the caller can name the columns; all of them go through an index. */
 import type { Database, Statement } from 'libsql'
 import type { CheckpointQuery } from '../../schemas/checkpoints.js'
-import { ASSISTANT, ASSISTANT_VERSION, exact, PAYLOAD, plain, RECORD, RUN, THREAD } from '../columns.js'
+import { ASSISTANT, ASSISTANT_VERSION, exact, PAYLOAD, plain, READY, RECORD, RUN, THREAD } from '../columns.js'
 import type { AssistantQuery } from '../rows/assistants.js'
 import type { Tuple } from '../rows/checkpoints.js'
 import type { RecordQuery } from '../rows/records.js'
@@ -13,6 +13,8 @@ import { itemReads } from './reads-items.js'
 import { runSearchReads } from './reads-run-search.js'
 import { threadReads } from './reads-threads.js'
 import { encode } from './rows.js'
+
+const READY_NOW = "status = 'pending' AND ready_at IS NOT NULL"
 
 export function reads(db: Database) {
   const prepared = new Map<string, Statement<unknown[]>>()
@@ -169,6 +171,30 @@ export function reads(db: Database) {
         `SELECT count(*) FROM (SELECT 1 FROM runs WHERE key_id = ? AND key_id IS NOT NULL
           AND status IN ('accepting', 'pending', 'running') LIMIT ?)`,
         [key_id, most],
+      ),
+
+    /** From pool to pool and from tenant to tenant by the index, however many runs each has. */
+    'runs.ready': (_, app: string, per: number, tenants: number) =>
+      all(
+        `WITH RECURSIVE found (pool, tenant, n) AS (
+          SELECT '', '', 0
+          UNION ALL
+          SELECT next.pool, next.tenant, n + 1 FROM found JOIN runs AS next ON next.run_id = (
+            SELECT run_id FROM runs INDEXED BY runs_ready WHERE app = ?1 AND ${READY_NOW}
+              AND (pool, tenant) > (found.pool, found.tenant) ORDER BY pool, tenant LIMIT 1)
+          WHERE n < ?3)
+        SELECT ${READY.map(name => `runs.${name}`)} FROM found JOIN runs ON runs.run_id IN (
+          SELECT run_id FROM runs INDEXED BY runs_ready WHERE app = ?1 AND ${READY_NOW}
+            AND pool = found.pool AND tenant = found.tenant ORDER BY priority, created_at, run_id LIMIT ?2)
+        WHERE n > 0 ORDER BY runs.pool, runs.tenant, runs.priority, runs.created_at, runs.run_id`,
+        [app, per, tenants],
+      ),
+
+    'runs.occupied': (_, app: string) =>
+      all(
+        `SELECT tenant, graph_id, assistant_id, key_id, count(*) FROM runs INDEXED BY runs_running
+          WHERE status = 'running' AND app = ? GROUP BY 1, 2, 3, 4`,
+        [app],
       ),
 
     'runs.claimed': (_, thread_id: string, from: number, limit: number) =>

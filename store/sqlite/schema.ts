@@ -245,6 +245,14 @@ const VERSIONS = [
   CREATE INDEX runs_due_now ON runs (created_at, run_id)
     WHERE status IN ('accepting', 'running') OR status = 'pending' AND due_at = 0;
   `,
+  // The next run of a pool is chosen among tenants.
+  `
+  ALTER TABLE runs ADD COLUMN tenant TEXT;
+  ALTER TABLE runs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE runs ADD COLUMN ready_at INTEGER;
+  CREATE INDEX runs_ready ON runs (app, pool, tenant, priority, created_at, run_id)
+    WHERE status = 'pending' AND ready_at IS NOT NULL;
+  `,
 ]
 
 export const SCHEMA_VERSION = VERSIONS.length

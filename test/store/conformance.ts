@@ -10,6 +10,7 @@ import type { RunRow } from '../../store/rows/runs.js'
 import type { Step, Truncated } from '../../store/steps.js'
 import { assistantConformance } from './conformance-assistants.js'
 import { itemConformance } from './conformance-items.js'
+import { readyRunsConformance } from './conformance-ready.js'
 import { recordConformance } from './conformance-records.js'
 import { APP, assistant, blob, bytes, checkpoint, run, save, thread, write } from './conformance-rows.js'
 import { runSearchConformance } from './conformance-run-search.js'
@@ -963,6 +964,7 @@ export function conformance(
     recordConformance(t, store)
     threadConformance(t, store, many)
     runSearchConformance(t, store, many)
+    readyRunsConformance(t, store)
 
     t.test(`${count} hostile JSON values come back byte for byte`, async t => {
       const seed = 20_261_121

@@ -193,6 +193,10 @@ t.test('a database of an earlier schema is brought up to date', async t => {
     DROP INDEX assistants_of_graph_by_name;
     DROP INDEX runs_running;
     DROP INDEX runs_due_now;
+    DROP INDEX runs_ready;
+    ALTER TABLE runs DROP COLUMN tenant;
+    ALTER TABLE runs DROP COLUMN priority;
+    ALTER TABLE runs DROP COLUMN ready_at;
     CREATE INDEX runs_unsettled ON runs (created_at, run_id) WHERE status IN ('accepting', 'pending', 'running');
     ALTER TABLE runs RENAME COLUMN heartbeats TO hb;
     ALTER TABLE threads RENAME COLUMN latest_checkpoint_id TO head;

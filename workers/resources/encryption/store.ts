@@ -227,7 +227,7 @@ export async function openEncryption(inner: Store): Promise<Encryption> {
       apply: steps => (isOn ? apply(steps) : inner.apply(steps)),
       assistants: opened(inner.assistants),
       threads: opened(inner.threads, ['busy', 'expired']),
-      runs: opened(inner.runs, ['unsettled', 'running', 'startsDue', 'cancelsDue', 'webhooksDue']),
+      runs: opened(inner.runs, ['unsettled', 'running', 'ready', 'occupied', 'startsDue', 'cancelsDue', 'webhooksDue']),
       checkpoints: opened(inner.checkpoints),
       records: {
         ...records,

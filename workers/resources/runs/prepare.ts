@@ -142,6 +142,9 @@ export function newRun(
     idempotency_id: null,
     result: null,
     key_id: key?.id ?? null,
+    tenant: null,
+    priority: 0,
+    ready_at: null,
     auth_user: user == null ? null : jsonText(user),
     traceparent: traceparent ?? null,
   }
