@@ -3,7 +3,18 @@
  * ends, and are asked for the next one. None of them knows how long a run will take.
  */
 import TinyQueue from 'tinyqueue'
-import type { Run } from './simulate.js'
+
+export interface Run {
+  /** The order of acceptance. */
+  no: number
+  tenant: string
+  /** Tenants of one group are one row of the table. */
+  group: string
+  weight: number
+  priority: number
+  at: number
+  takes: number
+}
 
 export interface Policy {
   name: string

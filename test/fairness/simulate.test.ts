@@ -1,7 +1,15 @@
 /** Rules that choose the next run: what each of them promises to tenants, in simulated time. */
 import t from 'tap'
-import { boundedTokens, fairSlots, fairStarts, firstComeFirstServed, type Policy, strictPriority } from './policies.js'
-import { type Run, simulate, workload } from './simulate.js'
+import {
+  boundedTokens,
+  fairSlots,
+  fairStarts,
+  firstComeFirstServed,
+  type Policy,
+  type Run,
+  strictPriority,
+} from './policies.js'
+import { simulate, workload } from './simulate.js'
 
 const SLOTS = 10
 

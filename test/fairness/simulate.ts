@@ -1,19 +1,7 @@
 /** A pool of slots that runs of several tenants wait for, event by event, without a clock. Times are in seconds. */
 import TinyQueue from 'tinyqueue'
 import { type Random, randomOf } from '../faults/harness/random.js'
-import type { Policy } from './policies.js'
-
-export interface Run {
-  /** The order of acceptance. */
-  no: number
-  tenant: string
-  /** Tenants of one group are one row of the table. */
-  group: string
-  weight: number
-  priority: number
-  at: number
-  takes: number
-}
+import type { Policy, Run } from './policies.js'
 
 export interface Waits {
   group: string
