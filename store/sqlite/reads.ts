@@ -173,15 +173,20 @@ export function reads(db: Database) {
         [key_id, most],
       ),
 
-    /** From pool to pool and from tenant to tenant by the index, however many runs each has. */
+    /**
+     * From pool to pool and from tenant to tenant by the index, however many runs each has. A comparison of both columns at once
+     * would read all runs of a tenant to find the next one.
+     */
     'runs.ready': (_, app: string, per: number, tenants: number) =>
       all(
         `WITH RECURSIVE found (pool, tenant, n) AS (
           SELECT '', '', 0
           UNION ALL
-          SELECT next.pool, next.tenant, n + 1 FROM found JOIN runs AS next ON next.run_id = (
-            SELECT run_id FROM runs INDEXED BY runs_ready WHERE app = ?1 AND ${READY_NOW}
-              AND (pool, tenant) > (found.pool, found.tenant) ORDER BY pool, tenant LIMIT 1)
+          SELECT next.pool, next.tenant, n + 1 FROM found JOIN runs AS next ON next.run_id = coalesce(
+            (SELECT run_id FROM runs INDEXED BY runs_ready WHERE app = ?1 AND ${READY_NOW}
+              AND pool = found.pool AND tenant > found.tenant ORDER BY tenant LIMIT 1),
+            (SELECT run_id FROM runs INDEXED BY runs_ready WHERE app = ?1 AND ${READY_NOW}
+              AND pool > found.pool ORDER BY pool, tenant LIMIT 1))
           WHERE n < ?3)
         SELECT ${READY.map(name => `runs.${name}`)} FROM found JOIN runs ON runs.run_id IN (
           SELECT run_id FROM runs INDEXED BY runs_ready WHERE app = ?1 AND ${READY_NOW}
