@@ -159,7 +159,7 @@ export function pull(
     const { delivered, seq, waiting: behind } = readAck(ack)
     if (delivered > 1) redelivered++
     waiting = behind
-    const { run_id, thread_id } = JSON.parse(decoder.decode(message.data)) as WakeUp
+    const { run_id, thread_id, any = false } = JSON.parse(decoder.decode(message.data)) as WakeUp
     // A closed connection sends no ack: the broker delivers the job again.
     const say = (what: string) => {
       if (!nc.isClosed()) nc.publish(ack, encoder.encode(what))
@@ -167,6 +167,7 @@ export function pull(
     onJob({
       run_id,
       thread_id,
+      any,
       seq,
       working: () => say('+WPI'),
       done: () =>

@@ -111,6 +111,8 @@ export interface AnswerHead {
   run?: RunView
   /** rpc.runs.claim: the outcome. `held`: another worker has the run; repeat the claim later. */
   claim?: 'taken' | 'waiting' | 'ended' | 'held'
+  /** rpc.runs.choose: the run to claim; absent: none may start now, with `claim` `held`: ask again later. */
+  chosen?: { run_id: string; thread_id: string }
   lease?: ClaimedLease
   headers?: { [name: string]: string }
   /** rpc.threads.socket_command: the body is an EdgeAction (schemas/protocols/v2.ts). */
@@ -181,10 +183,12 @@ export interface Released {
   ended: boolean
 }
 
-/** Body of a wake-up: ids only. */
+/** Body of a wake-up: ids only. Also the body of rpc.runs.choose, which answers `chosen`. */
 export interface WakeUp {
   run_id: string
   thread_id: string
+  /** The slot is for any run of the pool: rpc.runs.choose says for which. */
+  any?: boolean
 }
 
 /** The answer of `rpc.runs.peek` for each run that exists. */
@@ -239,6 +243,7 @@ export interface Truncate {
 export const validateTruncate = typia.createValidate<Truncate>()
 export const validateAppInfo = typia.createValidate<AppInfo>()
 export const validatePoolHead = typia.createValidate<PoolHead>()
+export const validateWakeUp = typia.createValidate<WakeUp>()
 export const validateClaim = typia.createValidate<Claim>()
 export const validateHandOver = typia.createValidate<HandOver>()
 export const validateSlotRequest = typia.createValidate<SlotRequest>()

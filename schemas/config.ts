@@ -61,6 +61,11 @@ export const SETTINGS = {
     'Milliseconds for which a replica of `WEFT_REVISION` that is stopped goes on with the runs queued for its revision.',
   ),
   slots: setting('N_JOBS_PER_WORKER', 1000, 'Runs that one graph worker executes at the same time.'),
+  scheduling: setting(
+    'WEFT_SCHEDULING',
+    '',
+    'How tenants share the slots of a pool: priorities, weights and limits as JSON, or the path of a JSON file.',
+  ),
   hand_over: internal(
     'WEFT_HAND_OVER',
     true,
@@ -111,9 +116,9 @@ export const SETTINGS = {
   python: setting(
     'WEFT_PYTHON',
     '',
-    'Python for graphs in Python; when empty, `.venv` beside langgraph.json, else an environment that Weft makes.',
+    'Python for graphs in Python; when empty, `.venv` beside langgraph.json, else an environment that Weft makes, with uv from the package index unless `WEFT_FETCH_UV` is `false` or uv is on PATH.',
   ),
-  fetch_uv: setting(
+  fetch_uv: companion(
     'WEFT_FETCH_UV',
     true,
     'Whether Weft downloads uv from the package index when it is not on PATH, to make environments of Python with it.',

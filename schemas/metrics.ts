@@ -55,6 +55,10 @@ export const METRICS = {
   weft_assistant_runs_total: { type: 'counter', help: 'Ended runs, by assistant and status.' },
   weft_running_oldest_seconds: { type: 'gauge', help: 'Time since the start of the run of a pool that runs longest.' },
   weft_run_claims_total: { type: 'counter', help: 'Claims of runs, by answer. Each one with "taken" is an attempt.' },
+  weft_run_choices_total: {
+    type: 'counter',
+    help: 'Questions for the next run of a pool that WEFT_SCHEDULING answers; "none": no run may start now.',
+  },
   weft_run_hand_overs_total: {
     type: 'counter',
     help: 'Runs that were claimed with their create, by answer of the graph worker; refused ones go through the work queue.',

@@ -46,7 +46,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['access.ts'],
     ['rows/'],
     ['encryption/'],
-    ['keys/', 'vectors/', 'announcements.ts', 'workspace.ts', 'store-identity.ts'],
+    ['keys/', 'vectors/', 'scheduling/', 'announcements.ts', 'workspace.ts', 'store-identity.ts'],
     ['context.ts'],
     ['oauth/'],
     ['state/', 'truncate.ts', 'metrics.ts'],

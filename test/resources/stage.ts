@@ -10,6 +10,7 @@ import { openLog } from '../../bus/log.js'
 import { openMux } from '../../bus/mux.js'
 import { ensureConsumer, ensureStreams } from '../../bus/streams.js'
 import { openTunnels } from '../../bus/tunnel.js'
+import { readScheduling } from '../../schemas/auth/scheduling.js'
 import type { WakeUp } from '../../schemas/calls.js'
 import { type Config, readConfig } from '../../schemas/config.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
@@ -32,6 +33,7 @@ import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
 import { openHolders } from '../../workers/resources/runs/holders.js'
 import { openSlots } from '../../workers/resources/runs/slots.js'
 import { newDeliveries } from '../../workers/resources/runs/webhooks.js'
+import { openScheduler } from '../../workers/resources/scheduling/scheduler.js'
 import { serializer } from '../../workers/resources/serialize.js'
 import { openRankings } from '../../workers/resources/vectors/ranking.js'
 import { startNats } from '../helpers/nats.js'
@@ -71,9 +73,11 @@ export async function stage(
   const open = async (): Promise<Deps> => {
     const link = await openLink({ url: nats.url('resources'), role: 'resources', log })
     const mux = openMux(link)
+    const apps = openApps(async () => null)
     const deps: Deps = {
       config,
       store: wrap(store),
+      scheduler: openScheduler(readScheduling(config.scheduling), store, apps),
       link,
       mux,
       streams: { problem: () => null, storesSince: () => 0, check: async () => {}, stop() {} },
@@ -89,7 +93,7 @@ export async function stage(
       encryptionHandlers: openPoolSettings(store, 'encryption'),
       rankings: openRankings(store),
       descriptions: openDescriptions(),
-      apps: openApps(async () => null),
+      apps,
       allowed: parseAllowed(''),
       webhookSecret: Buffer.from('x'),
       issuer: null,

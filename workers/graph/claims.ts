@@ -3,7 +3,7 @@ import type { Log } from '../../bus/log.js'
 import type { Job } from '../../bus/queue.js'
 import type { ClaimedLease } from '../../schemas/calls.js'
 import { type RunId, token } from '../../schemas/ids.js'
-import { TransientMap } from '../../schemas/transient.js'
+import { TransientMap, TransientSet } from '../../schemas/transient.js'
 import { monotonicMs } from '../pipe.js'
 import type { LeaseClient } from './lease-client.js'
 import type { RunSignals } from './run-signals.js'
@@ -55,19 +55,45 @@ interface PendingClaim {
 
 export function openClaims({ log, table, leases, signals, onClaimed, onEnd }: ClaimsOptions): Claims {
   const pending = new TransientMap<RunId, PendingClaim>()
+  /** Jobs whose run is being asked for. */
+  const choosing = new TransientSet<Job>()
   let open = true
 
   /** The broker may deliver a wake-up again, or hold two for one run: one of them is kept, and no run starts twice. */
   function onJob(job: Job): void {
+    if (job.any) void choose(job)
+    else begin(job)
+  }
+
+  /** The wake-up says that a run waits; which one is next is not known before now. */
+  async function choose(job: Job): Promise<void> {
+    choosing.add(job)
+    try {
+      const chosen = await leases.choose(job)
+      if (chosen === 'none') void job.done()
+      else if (chosen === 'later') job.back(FAILED_MS)
+      else begin({ ...job, ...chosen })
+    } catch (error) {
+      log.warn({ err: error }, 'no run could be chosen for a slot; its wake-up is given back')
+      job.back(FAILED_MS)
+    } finally {
+      choosing.delete(job)
+      onEnd()
+    }
+  }
+
+  function begin(job: Job): void {
     const run_id = token<'run'>('run', job.run_id)
     const known = table.runs.get(run_id)
     if (known?.phase === 'ending' && known.job.seq !== job.seq) {
       // Possibly the wake-up of its next attempt, which starts when this one has left.
-      void known.left.then(() => (open ? onJob(job) : job.back()))
+      void known.left.then(() => (open ? begin(job) : job.back()))
       return
     }
     const holder = known ?? pending.get(run_id)
     if (holder === undefined) return void claim(run_id, job)
+    // Chosen twice: the slot is for another one.
+    if (job.any && holder.job.seq !== job.seq) return void choose(job)
     // The newer delivery is acked at the end; a redelivery of the same message needs no further ack.
     if (holder.job.seq !== job.seq) void holder.job.done()
     holder.job = job
@@ -95,7 +121,9 @@ export function openClaims({ log, table, leases, signals, onClaimed, onEnd }: Cl
     const confirmed_at = monotonicMs()
     const { head, body } = await leases.claim(job)
     if (head.claim === 'taken' && head.lease !== undefined) return { lease: head.lease, start: body, confirmed_at }
-    if (head.claim === 'held') job.back(HELD_MS)
+    // Another worker was faster, or as many runs execute as may.
+    if (job.any) void choose(job)
+    else if (head.claim === 'held') job.back(HELD_MS)
     else void job.done()
     return null
   }
@@ -106,9 +134,10 @@ export function openClaims({ log, table, leases, signals, onClaimed, onEnd }: Cl
       const claiming = pending.get(run_id)
       if (claiming !== undefined) claiming.cancelled = true
     },
-    size: () => pending.size,
+    size: () => pending.size + choosing.size,
     extend() {
       for (const { job } of pending.values()) job.working()
+      for (const job of choosing) job.working()
     },
     quiet() {
       open = false

@@ -5,7 +5,7 @@
 import type { Answer } from '../../bus/answer.js'
 import type { Caller } from '../../bus/call.js'
 import type { Job } from '../../bus/queue.js'
-import type { Claim, HeartbeatReply, Lease, Release, Released } from '../../schemas/calls.js'
+import type { Claim, HeartbeatReply, Lease, Release, Released, WakeUp } from '../../schemas/calls.js'
 import { WeftError } from '../../schemas/errors.js'
 import { poolCall, type Sender } from '../../schemas/subjects.js'
 
@@ -24,6 +24,8 @@ export const isUnreachable = has('unavailable')
 
 export interface LeaseClient {
   claim(job: Job): Promise<Answer>
+  /** The run that the slot of this job is for. `none`: no run may start; `later`: ask again. */
+  choose(job: Job): Promise<Pick<WakeUp, 'run_id' | 'thread_id'> | 'none' | 'later'>
   /** Reads checkpoints, or saves them under the lease. */
   checkpoints(verb: 'save' | 'get' | 'list', lease: Lease | null, body: Uint8Array): Promise<Uint8Array>
   /** Operations of the run on the item store. */
@@ -57,6 +59,12 @@ export function openLeaseClient(caller: Caller, worker: string, sender: Sender):
       const body = json({ run_id, thread_id, worker } satisfies Claim)
       const options = { timeout: 10_000, patience: 5_000, repeat: true }
       return caller.ask(subject('runs', 'claim'), { request_id: run_id }, body, options)
+    },
+    async choose({ run_id, thread_id }) {
+      const body = json({ run_id, thread_id } satisfies WakeUp)
+      const options = { timeout: 10_000, patience: 5_000, repeat: true }
+      const { head } = await caller.ask(subject('runs', 'choose'), { request_id: run_id }, body, options)
+      return head.chosen ?? (head.claim === 'held' ? 'later' : 'none')
     },
     async checkpoints(verb, lease, body) {
       const head = lease === null ? { request_id: '' } : headOf(lease)

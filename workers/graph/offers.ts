@@ -117,6 +117,7 @@ export function openOffers(options: OffersOptions): Offers {
 
 /** The run has no message in the work queue: when it is lost, the sweep for dead holders finds it. */
 const withoutWakeUp = ({ run_id, thread_id }: { run_id: RunId | string; thread_id: string }): Job => ({
+  any: false,
   run_id,
   thread_id,
   seq: 0,

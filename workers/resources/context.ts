@@ -25,6 +25,7 @@ import type { KeyRing } from './keys/ring.js'
 import type { AppWebhooks } from './keys/webhook-settings.js'
 import type { PoolSettings } from './rows/pool-settings.js'
 import type { Ttls } from './rows/thread-ttl.js'
+import type { Scheduler } from './scheduling/scheduler.js'
 import type { Serialize } from './serialize.js'
 import type { Rankings } from './vectors/ranking.js'
 import type { Workspace } from './workspace.js'
@@ -61,6 +62,8 @@ export interface Deps {
   workspace: Workspace
   serialize: Serialize
   slots: Slots
+  /** Which waiting run is next, when the operator has said so. */
+  scheduler: Scheduler
   alarms: Alarms
   holders: Holders
   deliveries: Deliveries

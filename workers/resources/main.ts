@@ -11,6 +11,7 @@ import { ensureStreams } from '../../bus/streams.js'
 import { openTracer } from '../../bus/trace.js'
 import { openTunnels } from '../../bus/tunnel.js'
 import type { AppHostSettings } from '../../schemas/app-host.js'
+import { readScheduling } from '../../schemas/auth/scheduling.js'
 import type { Config } from '../../schemas/config.js'
 import { event, poolCalls } from '../../schemas/subjects.js'
 import type { Store } from '../../store/port.js'
@@ -47,6 +48,7 @@ import { openHolders, trackHeartbeats, watchOutages } from './runs/holders.js'
 import { runs } from './runs/rpc.js'
 import { openSlots } from './runs/slots.js'
 import { newDeliveries, webhookSecret } from './runs/webhooks.js'
+import { openScheduler } from './scheduling/scheduler.js'
 import { serializer } from './serialize.js'
 import { claimCluster } from './store-identity.js'
 import { startSweeper } from './sweeper.js'
@@ -89,6 +91,7 @@ export async function startResources(
   const disk = await watchDisk(config, store, link.log)
   life.push({ name: 'disk', quiet: () => disk.stop() })
   const appHosts = openPoolSettings<AppHostSettings>(store, 'app_host')
+  const apps = openApps(findServed(store, appHosts))
   const deps: Deps = {
     config,
     store,
@@ -96,7 +99,7 @@ export async function startResources(
     mux,
     streams,
     caller,
-    apps: openApps(findServed(store, appHosts)),
+    apps,
     ttls: openTtls(store),
     itemTtls: openPoolSettings(store, 'item_ttl'),
     http: openPoolSettings(store, 'app_http'),
@@ -115,6 +118,7 @@ export async function startResources(
     workspace: await workspaceOf(store),
     serialize: serializer(),
     slots: openSlots(link, mux),
+    scheduler: openScheduler(readScheduling(config.scheduling), encryption.plain, apps),
     alarms: openAlarms(link),
     holders,
     deliveries: newDeliveries(),

@@ -53,6 +53,7 @@ export async function acceptNew(
     queue: [{ run_id: run.run_id, position: 0, due_at: run.due_at }],
     next_position: 1,
   }
+  markReady(deps, run, true)
   const claim = await claimEarly(deps, run, waiting)
   const row = { ...waiting, ...claim?.rows.thread }
   // A hidden thread is never searched for.
@@ -157,6 +158,7 @@ export async function accept(
     const keys = isNew ? { keys: keysOf(merged) } : {}
     const first = base.active === null ? firstEligible(decision.queue, run.created_at) : null
     const isFirst = first?.run_id === run.run_id
+    markReady(deps, run, isFirst)
     // One that waits is asked when it is claimed: the runs before it may change what the thread waits for.
     const fault = isFirst ? await resumeFault(deps, base, run) : null
     if (fault !== null) throw fail('conflict', fault)
@@ -228,6 +230,11 @@ const showStep = (run: RunRow): Step => ({
   where: { status: ['accepting'] },
   set: { status: 'pending' },
 })
+
+/** A run that may start at once is inserted as one that does. */
+function markReady({ scheduler }: Deps, run: RunRow, isFirst: boolean): void {
+  run.ready_at = scheduler.isOn && isFirst && run.due_at === 0 ? run.created_at : null
+}
 
 /** Wakes a run that may start now, or sets the alarm of a delayed one. */
 export function wakeWhenDue({ alarms, ...deps }: Deps, run: RunRow): void {

@@ -114,8 +114,15 @@ async function answerHeld({ deps, thread, run, isHeld, isDead }: Claiming): Prom
 async function answerWaiting({ deps, thread, run }: Claiming): Promise<Outcome> {
   const next = thread.active === null ? firstEligible(thread.queue, nowFor(run, thread)) : null
   if (next?.run_id === run.run_id) return null
+  // Chosen, although another run of its thread is first: it is ready again when its turn comes.
+  if (deps.scheduler.isOn && run.ready_at !== null) await unready(deps, run)
   if (next !== null) wakeNext(deps, thread.queue)
   return { head: { claim: 'waiting' } }
+}
+
+async function unready({ store }: Deps, { run_id, attempt }: RunRow): Promise<void> {
+  const where = { status: ['pending' as const], attempt }
+  await store.apply([{ step: 'runs.patch', run_id, where, set: { ready_at: null } }])
 }
 
 /** A run whose alarm fired may start, even if the clock of this worker is a little behind. */
@@ -159,6 +166,12 @@ async function take({ deps, request, sender, thread, run }: Claiming): Promise<O
   }
   if (failed !== -1) return READ_AGAIN
   announceClaim(deps, { ...run, ...rows.run })
+  if (deps.scheduler.hasLimits && (await deps.scheduler.isOver(run))) {
+    // Whoever counts after its claim sees every claim before: no more runs than the limit ever execute.
+    const over = { error: 'LimitReached', message: 'as many runs execute as the limits allow' }
+    await release(deps, lease, { charge: false, end: null, error: over, last_event_id: null })
+    return { head: { claim: 'waiting' } }
+  }
   if (run.cancel !== null) {
     // Cancelled while it waited for its next attempt: it ends without another step.
     const cancelled = { error: 'Cancelled', message: 'the run was cancelled' }

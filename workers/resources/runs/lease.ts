@@ -11,6 +11,8 @@ import {
   validateClaim,
   validateHeartbeat,
   validateRelease,
+  validateWakeUp,
+  type WakeUp,
 } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import { isTerminal } from '../../../schemas/runs.js'
@@ -27,6 +29,16 @@ export const leases = (deps: Deps) => ({
   claim: jsonHandler<Claim>(validateClaim, (body, { sender }) =>
     deps.serialize(body.thread_id, () => claim(deps, body, requireSender(sender))),
   ),
+  /** The run that a free slot is for; the body names the one whose wake-up made the graph worker ask. */
+  choose: jsonHandler<WakeUp>(validateWakeUp, async ({ run_id, thread_id }, { sender }) => {
+    const { app, pool } = requireSender(sender)
+    if (!deps.scheduler.isOn) return { head: { chosen: { run_id, thread_id } } }
+    const run = await deps.scheduler.next(app, pool)
+    const isRun = typeof run === 'object'
+    deps.link.figures.count('weft_run_choices_total', { answer: isRun ? 'chosen' : run })
+    if (!isRun) return run === 'later' ? { head: { claim: 'held' } } : {}
+    return { head: { chosen: { run_id: run.run_id, thread_id: run.thread_id } } }
+  }),
   /** The stored stream of the run is full. Written at once, because clients may resume while the run continues. */
   stream_full: bytesHandler(async (_, { head }) => {
     const { run_id, attempt, token } = leaseOf(head.lease)

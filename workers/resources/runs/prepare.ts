@@ -70,6 +70,7 @@ export async function prepare(deps: Deps, body: RunCreate, target: Target): Prom
   const webhook = await webhookOf(deps, app, pool, body.webhook)
   const temporary = brings !== null && (body.on_completion ?? 'delete') === 'delete'
   const run = newRun({ ...body, webhook }, assistant, { ...target, pool, temporary })
+  if (deps.scheduler.isOn) Object.assign(run, deps.scheduler.columnsOf(run))
   await checkSelection(deps, body, run)
   return run
 }

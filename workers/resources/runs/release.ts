@@ -86,7 +86,7 @@ async function giveBack(
     ])
     if (failed === 0) throw fail('fenced')
     if (failed !== -1) continue
-    if (takeOver === undefined) void wakeRun(deps, run, `${run_id}:${run.attempt + 1}`)
+    if (takeOver === undefined) void wakeRun(deps, { ...run, status: 'pending' }, `${run_id}:${run.attempt + 1}`)
     return { body: '{"ended":false}' }
   }
 }

@@ -26,7 +26,7 @@ import { leftBy, readBase, statusOf } from '../rows/thread-status.js'
 import { computeFinalState, type Left, refreshLater } from '../state/final-state.js'
 import { isRefusedAnswer, settledOf } from '../state/kept-state.js'
 import { countEnd } from './figures.js'
-import { wakeNext } from './wake.js'
+import { wakeLimited, wakeNext } from './wake.js'
 import { deliver } from './webhooks.js'
 
 /** How a run ended. `state` is absent when its host died: then it is computed (state/final-state.ts). */
@@ -229,6 +229,7 @@ function announce({ deps: { link }, lease, outcome, run, final }: Settling): Pro
 function deliverAndWake({ deps, thread, run }: Settling): Progress {
   if (run.webhook !== null) void deliver(deps, run.run_id)
   wakeNext(deps, thread.queue)
+  wakeLimited(deps, run)
   return ENDED
 }
 
@@ -282,6 +283,7 @@ async function rollback(deps: Deps, run: RunSummary, thread: ThreadRow): Promise
   countEnd(link, run, 'rolled_back', now)
   link.log.info({ run_id, thread_id, attempt: run.attempt }, 'run rolled back')
   wakeNext(deps, thread.queue)
+  wakeLimited(deps, run)
   return true
 }
 

@@ -8,19 +8,39 @@ import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { firstEligible } from '../rows/thread-status.js'
 
+type Waking = Pick<Deps, 'link' | 'mux' | 'apps' | 'streams' | 'store' | 'scheduler'>
+
 /**
  * Resolves to false when the broker did not confirm. A run that was accepted under an earlier revision goes to the pool of
  * the active one, because its own workers may have been stopped. `id` makes a repeat within two minutes harmless.
  */
 export async function wakeRun(
-  { link, mux, apps, streams }: Pick<Deps, 'link' | 'mux' | 'apps' | 'streams'>,
-  run: Pick<RunSummary, 'app' | 'run_id' | 'thread_id' | 'pool'>,
+  { link, mux, apps, streams, store, scheduler }: Waking,
+  run: Pick<RunSummary, 'app' | 'run_id' | 'thread_id' | 'pool' | 'status' | 'tenant' | 'ready_at'>,
   id: string,
 ): Promise<boolean> {
+  const { run_id, thread_id } = run
+  // The wake-up of a running run is for whoever takes it from its dead holder.
+  const any = scheduler.isOn && run.status !== 'running'
+  if (any && !run.ready_at) {
+    // A run that was created before the operator asked for scheduling has no tenant.
+    const set = { ready_at: clock.now(), tenant: run.tenant ?? '' }
+    await store.apply([{ step: 'runs.patch', run_id, where: { status: ['pending'] }, set }])
+  }
   const pool = await apps.poolFor(run.app, run.pool)
-  const published = await wake(link, mux, token('pool', pool), { run_id: run.run_id, thread_id: run.thread_id }, id)
+  const wakeUp = { run_id, thread_id, ...(any ? { any } : {}) }
+  const published = await wake(link, mux, token('pool', pool), wakeUp, id)
   if (!published) void streams.check()
   return published
+}
+
+/** A run has left its slot: runs that a limit kept waiting were woken in vain before. */
+export function wakeLimited(deps: Waking, run: RunSummary): void {
+  if (!deps.scheduler.hasLimits) return
+  const id = `${run.run_id}:${run.attempt}:left`
+  wakeRun(deps, { ...run, status: 'pending', ready_at: clock.now() }, id).catch(error =>
+    deps.link.log.warn({ err: error, run_id: run.run_id }, 'a wake-up was not published'),
+  )
 }
 
 /** Publishes the wake-up of the first run in line, beside what waits for the caller: the sweeper repeats a lost one. */

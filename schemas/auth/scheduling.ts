@@ -1,0 +1,61 @@
+/** How waiting runs share the slots of their pool: the form of `WEFT_SCHEDULING` (decision 110). */
+import { readFileSync } from 'node:fs'
+import typia, { type tags } from 'typia'
+import { parseJson } from '../exact.js'
+import { readable } from '../problems.js'
+
+/** A value of the metadata of a run: `metadata.` and the keys that lead to it. */
+type MetadataPath = string & tags.Pattern<'^metadata(\\.[^.]+)+$'>
+type Priority = number & tags.Type<'int32'> & tags.Minimum<-5> & tags.Maximum<5>
+type Limit = number & tags.Type<'uint32'> & tags.Minimum<1>
+
+export interface Scheduling {
+  /** Whose runs share the slots: the caller's identity, the key, or a value of the metadata. Absent: all runs are of one tenant. */
+  tenant?: 'user' | 'key' | MetadataPath
+  /** The share of a tenant beside that of others, which is 1. */
+  weights?: { [tenant: string]: number & tags.ExclusiveMinimum<0> }
+  /** −5 runs first, 5 runs last. The metadata of a run come before its assistant, and that before its graph. */
+  priority?: {
+    run?: MetadataPath
+    assistants?: { [assistant_id: string]: Priority }
+    graphs?: { [graph_id: string]: Priority }
+  }
+  /** How many runs execute at the same time at most; further ones wait. */
+  limits?: {
+    /** Of each tenant that `tenants` does not name. */
+    tenant?: Limit
+    tenants?: { [tenant: string]: Limit }
+    graphs?: { [graph_id: string]: Limit }
+    assistants?: { [assistant_id: string]: Limit }
+    /** Of each key that `keys` does not name. */
+    key?: Limit
+    keys?: { [key_id: string]: Limit }
+  }
+}
+
+const validate = typia.createValidateEquals<Scheduling>()
+
+/** Reads `WEFT_SCHEDULING`: JSON, or the path of a file with JSON. Null: it is empty. Throws one sentence when it is wrong. */
+export function readScheduling(setting: string): Scheduling | null {
+  if (setting.trim() === '') return null
+  const isText = setting.trimStart().startsWith('{')
+  let value: unknown
+  try {
+    value = parseJson(isText ? setting : readFileSync(setting, 'utf8'))
+  } catch (error) {
+    const where = isText ? 'the value' : `the file ${setting}`
+    throw new RangeError(
+      `WEFT_SCHEDULING must be JSON or the path of a JSON file, but ${where} cannot be read: ${(error as Error).message}`,
+    )
+  }
+  const checked = validate(value)
+  if (checked.success) return checked.data
+  const { path, expected } = checked.errors[0]!
+  const where = path.replace('$input', '').replace(/^\./, '') || 'the value'
+  throw new RangeError(`WEFT_SCHEDULING: ${where}: expected ${EXPECTED[where] ?? readable(expected)}`)
+}
+
+const EXPECTED: { [path: string]: string | undefined } = {
+  tenant: '"user", "key" or a path as "metadata.team"',
+  'priority.run': 'a path as "metadata.urgency"',
+}

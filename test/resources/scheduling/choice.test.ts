@@ -1,0 +1,147 @@
+/** The choice of the next run: priority, shares of tenants, limits, and a view of the store that is a moment old. */
+import t from 'tap'
+import type { Scheduling } from '../../../schemas/auth/scheduling.js'
+import type { ReadyRun } from '../../../store/rows/runs.js'
+import { openChoice } from '../../../workers/resources/scheduling/choice.js'
+
+/** A store of waiting and running runs, and a clock that moves by hand. */
+function world(scheduling: Scheduling) {
+  let no = 0
+  let clock = 0
+  let reads = 0
+  const waiting: ReadyRun[] = []
+  const running: ReadyRun[] = []
+  const choice = openChoice(
+    scheduling,
+    {
+      async ready(per, tenants) {
+        reads++
+        const names = [...new Set(waiting.map(({ tenant }) => tenant))].sort().slice(0, tenants)
+        return names.flatMap(name =>
+          waiting
+            .filter(({ tenant }) => tenant === name)
+            .sort((a, b) => a.priority - b.priority || a.created_at - b.created_at)
+            .slice(0, per),
+        )
+      },
+      occupied: async () => running.map(run => ({ ...run, count: 1 })),
+      goes: async (pool, to) => pool === to || pool === 'earlier',
+    },
+    () => clock,
+  )
+  return {
+    reads: () => reads,
+    pass(ms: number) {
+      clock += ms
+    },
+    wait(tenant: string | null, count = 1, more: Partial<ReadyRun> = {}) {
+      for (let i = 0; i < count; i++)
+        waiting.push({
+          run_id: `${tenant}-${++no}`,
+          thread_id: `thread-${no}`,
+          pool: 'default',
+          tenant,
+          priority: 0,
+          created_at: no,
+          graph_id: 'g',
+          assistant_id: 'a',
+          key_id: null,
+          ...more,
+        })
+    },
+    /** Chooses and claims. */
+    async start(pool = 'default') {
+      const run = await choice.next(pool)
+      if (typeof run === 'string') return run
+      waiting.splice(
+        waiting.findIndex(({ run_id }) => run_id === run.run_id),
+        1,
+      )
+      running.push(run)
+      return run.run_id
+    },
+    /** Chooses, and the claim comes to nothing. */
+    next: () => choice.next('default'),
+    end: (run_id: string) =>
+      running.splice(
+        running.findIndex(run => run.run_id === run_id),
+        1,
+      ),
+  }
+}
+
+t.test('a tenant with many waiting runs leaves the next slot to another one', async t => {
+  const { wait, start, pass } = world({ tenant: 'user' })
+  wait('flood', 1_000)
+  t.equal(await start(), 'flood-1')
+  t.equal(await start(), 'flood-2')
+  wait('late')
+  pass(201)
+  t.equal(await start(), 'late-1001')
+  t.equal(await start(), 'flood-3')
+})
+
+t.test('weights are shares of the slots', async t => {
+  const { wait, start } = world({ tenant: 'user', weights: { large: 3 } })
+  wait('large', 40)
+  wait('small', 40)
+  const started = []
+  for (let i = 0; i < 40; i++) started.push(await start())
+  t.equal(started.filter(id => id.startsWith('large')).length, 30)
+})
+
+t.test('a higher priority comes first, whatever its tenant has; equal ones in their order', async t => {
+  const { wait, start } = world({ tenant: 'user' })
+  wait('a', 2)
+  wait('a', 1, { priority: -5 })
+  wait('b', 1, { priority: 5 })
+  t.same([await start(), await start(), await start(), await start()], ['a-3', 'a-1', 'a-2', 'b-4'])
+  t.equal(await start(), 'none')
+})
+
+t.test('limits of tenants, graphs, assistants and keys let others pass', async t => {
+  const { wait, start, end, pass } = world({
+    tenant: 'user',
+    limits: { tenant: 2, tenants: { b: 1 }, graphs: { slow: 1 }, assistants: { x: 1 }, key: 1 },
+  })
+  wait('a', 4)
+  wait('b', 2)
+  const first = [await start(), await start(), await start()]
+  t.same(first.sort(), ['a-1', 'a-2', 'b-5'])
+  t.equal(await start(), 'none')
+  end('a-1')
+  pass(300)
+  t.equal(await start(), 'a-3')
+  wait('c', 2, { graph_id: 'slow' })
+  wait('d', 2, { assistant_id: 'x' })
+  wait('e', 2, { key_id: 'k' })
+  pass(300)
+  t.same([await start(), await start(), await start(), await start()], ['c-7', 'd-9', 'e-11', 'none'])
+})
+
+t.test('a run that was chosen is not chosen again until its claim has come to nothing', async t => {
+  const { wait, next, pass } = world({})
+  wait(null, 2)
+  const [a, b] = [await next(), await next()]
+  t.not(a, b)
+  t.equal(await next(), 'later')
+  pass(6_000)
+  t.match(await next(), { run_id: 'null-1' })
+})
+
+t.test('calls of one moment get different runs, and share a read of the store', async t => {
+  const { wait, next, reads } = world({ tenant: 'user' })
+  wait('a', 20)
+  const all = await Promise.all(Array.from({ length: 20 }, next))
+  t.equal(new Set(all.map(run => (typeof run === 'string' ? run : run.run_id))).size, 20)
+  t.equal(reads(), 1)
+})
+
+t.test('a pool gets its own runs and those of pools that it replaces', async t => {
+  const { wait, start } = world({ tenant: 'user' })
+  wait('a', 1, { pool: 'other' })
+  wait('a', 1, { pool: 'earlier' })
+  t.equal(await start(), 'a-2')
+  t.equal(await start(), 'none')
+  t.equal(await start('other'), 'a-1')
+})

@@ -1,0 +1,85 @@
+/** Limits and shares with several resource workers on one store: no more runs execute than allowed, and none is forgotten. */
+import t from 'tap'
+import { v7 } from 'uuid'
+import { BUILT_IN_APP } from '../../../schemas/ids.js'
+import type { Deps } from '../../../workers/resources/context.js'
+import { claim } from '../../../workers/resources/runs/claim.js'
+import { create } from '../../../workers/resources/runs/create.js'
+import { release } from '../../../workers/resources/runs/release.js'
+import { stage } from '../stage.js'
+
+const SENDER = { app: BUILT_IN_APP, pool: 'default' }
+
+const createRun = async (deps: Deps, team: string, more: object = {}) => {
+  const run_id = v7()
+  await create(
+    deps,
+    { assistant_id: 'g', metadata: { team }, ...more },
+    { app: BUILT_IN_APP, run_id, thread_id: v7(), mode: 'background', brings: {} },
+  )
+  return run_id
+}
+
+/** As a graph worker does with one wake-up: asks which run is next, and claims it. */
+async function takeNext(deps: Deps) {
+  for (;;) {
+    const run = await deps.scheduler.next(BUILT_IN_APP, 'default')
+    if (typeof run === 'string') return run
+    const { run_id, thread_id } = run
+    const { head } = await claim(deps, { run_id, thread_id, worker: 'w' }, SENDER)
+    if (head!.claim === 'taken') return head!.lease!
+  }
+}
+
+t.test('three resource workers together start no more runs of a tenant than its limit', async t => {
+  const { all, store, seen } = await stage(t, 3, undefined, {
+    scheduling: '{"tenant":"metadata.team","limits":{"tenant":4}}',
+  })
+  for (const deps of all) await deps.apps.announce(BUILT_IN_APP, 'g', 'default')
+  const ids = await Promise.all(Array.from({ length: 12 }, (_, i) => createRun(all[i % 3]!, 'a')))
+  ids.push(...(await Promise.all(Array.from({ length: 3 }, (_, i) => createRun(all[i]!, 'b')))))
+  for (const id of ids) await seen(id)
+  const taken = await Promise.all(Array.from({ length: 15 }, (_, i) => takeNext(all[i % 3]!)))
+  const leases = taken.filter(one => typeof one === 'object')
+  const running = async (tenant: string) =>
+    (await store.runs.occupied(BUILT_IN_APP)).find(one => one.tenant === tenant)?.count ?? 0
+  t.ok((await running('a')) <= 4, `${await running('a')} of 4`)
+  t.equal(await running('b'), 3, 'another tenant is not kept waiting')
+  // Claims that met may all have been given back: the wake-ups of their runs begin them.
+  while ((await running('a')) < 4) {
+    const next = await takeNext(all[0]!)
+    if (typeof next === 'object') leases.push(next)
+  }
+  t.equal(await takeNext(all[1]!), 'none')
+  const [one] = leases.filter(({ run_id }) => ids.indexOf(run_id) < 12)
+  const error = { error: 'GivenBack', message: 'a test' }
+  await release(all[2]!, one!, { charge: false, end: 'error', error, last_event_id: null })
+  let next = await takeNext(all[1]!)
+  while (typeof next === 'string') next = await takeNext(all[1]!)
+  t.equal(await running('a'), 4)
+})
+
+t.test('runs of a thread keep their order, and a wrong priority is refused before anything is stored', async t => {
+  const { all, store } = await stage(t, 1, undefined, { scheduling: '{"priority":{"run":"metadata.urgency"}}' })
+  const [deps] = all as [Deps]
+  deps.apps.announce(BUILT_IN_APP, 'g', 'default')
+  const thread_id = v7()
+  const onThread = async (urgency: unknown) => {
+    const run_id = v7()
+    const target = { app: BUILT_IN_APP, run_id, thread_id, mode: 'background' as const, brings: null }
+    await create(deps, { assistant_id: 'g', if_not_exists: 'create', metadata: { urgency } as never }, target)
+    return run_id
+  }
+  const first = await onThread(5)
+  const second = await onThread(-5)
+  await t.rejects(onThread(9), { code: 'invalid', message: /metadata\.urgency/ })
+  t.equal((await store.runs.list({ thread_id, limit: 9 })).length, 2)
+  const lease = await takeNext(deps)
+  t.match(lease, { run_id: first }, 'the second run is not ready, however urgent it is')
+  t.equal(await takeNext(deps), 'none')
+  const error = { error: 'Failed', message: 'a test' }
+  await release(deps, lease as never, { charge: false, end: 'error', error, last_event_id: null })
+  let next = await takeNext(deps)
+  while (next === 'none') next = await takeNext(deps)
+  t.match(next, { run_id: second })
+})

@@ -1,0 +1,54 @@
+/** The scheduling of a resource worker, by the settings of its operator (decision 110). Without settings it does nothing. */
+import type { Scheduling } from '../../../schemas/auth/scheduling.js'
+import type { Store } from '../../../store/port.js'
+import type { ReadyRun, RunRow } from '../../../store/rows/runs.js'
+import type { Apps } from '../apps.js'
+import { openChoice } from './choice.js'
+import { limitsOf, priorityOf, tenantOf } from './rules.js'
+
+export interface Scheduler {
+  isOn: boolean
+  /** Whether anything limits how many runs execute. */
+  hasLimits: boolean
+  /** The columns of a new run. Throws invalid for a priority that is none. */
+  columnsOf(run: RunRow): Pick<RunRow, 'tenant' | 'priority'>
+  /** The run that a free slot of the pool is for (`next` of choice.ts). */
+  next(app: string, pool: string): Promise<ReadyRun | 'none' | 'later'>
+  /** Whether more runs execute than a limit allows that counts this one, which was claimed before. */
+  isOver(run: Pick<RunRow, 'app' | 'tenant' | 'graph_id' | 'assistant_id' | 'key_id'>): Promise<boolean>
+}
+
+export function openScheduler(scheduling: Scheduling | null, { runs }: Store, apps: Apps): Scheduler {
+  const choices = new Map<string, ReturnType<typeof openChoice>>()
+  const choiceOf = (app: string, settings: Scheduling) => {
+    let choice = choices.get(app)
+    if (choice === undefined) {
+      choice = openChoice(settings, {
+        ready: (per, tenants) => runs.ready(app, per, tenants),
+        occupied: () => runs.occupied(app),
+        goes: async (pool, to) => pool === to || (await apps.poolFor(app, pool)) === to,
+      })
+      choices.set(app, choice)
+    }
+    return choice
+  }
+  return {
+    isOn: scheduling !== null,
+    hasLimits: Object.keys(scheduling?.limits ?? {}).length > 0,
+    columnsOf: run =>
+      scheduling === null
+        ? { tenant: null, priority: 0 }
+        : { tenant: tenantOf(scheduling, run), priority: priorityOf(scheduling, run) },
+    next: async (app, pool) => (scheduling === null ? 'none' : choiceOf(app, scheduling).next(pool)),
+    async isOver(run) {
+      const limits = scheduling === null ? [] : limitsOf(scheduling, run)
+      if (limits.length === 0) return false
+      const occupied = await runs.occupied(run.app)
+      return limits.some(({ most, counts }) => {
+        let sum = 0
+        for (const one of occupied) if (counts(one)) sum += one.count
+        return sum > most
+      })
+    },
+  }
+}
