@@ -31,7 +31,7 @@ export interface Figures {
 /** An edge waits for a second (metrics.ts): a store that does not answer hides its own figures only. */
 const READ_MS = 600
 
-/** What comes in time; rejects else. */
+/** The answers that come in time; rejects else. */
 export async function timely<T>(work: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {

@@ -91,7 +91,7 @@ const spans = (config: Config): Wanted => ({
   ...replicationOf(config),
 })
 
-/** Those whose storing is watched (stream-watch.ts). */
+/** The streams whose storing is watched (stream-watch.ts). */
 export type StreamName = typeof RUNS_STREAM | typeof EVENTS_STREAM
 
 const settingsOf = (name: StreamName, config: Config): Wanted => (name === RUNS_STREAM ? runs(config) : events(config))
@@ -141,7 +141,7 @@ async function ensureStream(link: Link, wanted: Wanted): Promise<StreamConfig> {
 
 const persistModeOf = (config: object): string => (config as { persist_mode?: string }).persist_mode || 'default'
 
-/** As `ensureStreams`, for the stream of recorded parts of runs alone. */
+/** Like `ensureStreams`, for the stream of recorded parts of runs alone. */
 export const ensureSpans = (link: Link, config: Config): Promise<unknown> => ensureStream(link, spans(config))
 
 /** Creates a stream, without the messages of an existing one. */
@@ -241,7 +241,7 @@ interface StreamFigures {
   max_bytes: number
   /** That it should have. */
   copies: number
-  /** Those that its leader knows, with itself. */
+  /** The replicas that its leader knows, with itself. */
   servers: { server: string; is_current: boolean; lag: number }[]
 }
 

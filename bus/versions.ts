@@ -19,5 +19,5 @@ export function readManifest(): { version: string; dependencies: { [name: string
   return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 }
 
-/** What this process says of itself to others. `protocol`: another one than its own, in tests; 0: its own. */
+/** The description of this process for others. `protocol`: another one than its own, in tests; 0: its own. */
 export const buildOf = (protocol = 0): Build => ({ version: readManifest().version, protocol: protocol || PROTOCOL })

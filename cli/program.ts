@@ -9,7 +9,7 @@ import { readSettings } from './read-settings.js'
 import { root } from './root.js'
 import { UserError } from './user-error.js'
 
-/** What a flag of the server has set. */
+/** The settings that flags of the server have set. */
 interface ServerFlags {
   app?: string
   appId?: string
@@ -46,7 +46,7 @@ const ROLES: readonly { name: RoleName; summary: string; flags: readonly Flag[] 
 /** The commands that run until a signal. */
 export const SERVERS: readonly string[] = ['start', 'dev', ...ROLES.map(({ name }) => name)]
 
-/** Those that load the HTTP library. */
+/** The commands that load the HTTP library. */
 export const SERVE_HTTP: readonly string[] = ['start', 'dev', 'edge']
 
 export function makeProgram(): Command {
@@ -296,7 +296,7 @@ function addNats(program: Command): void {
     .action(async (pool, flags) => (await import('./commands/nats.js')).printUser(pool, flags))
 }
 
-/** As in schemas/auth/keys.ts, whose validators the launcher must not load; a test compares them. */
+/** The list of schemas/auth/keys.ts, whose validators the launcher must not load; a test compares them. */
 export const SCOPE_NAMES = ['read', 'run', 'write', 'assistants', 'deployments', 'oauth', 'admin']
 const collect = (text: string, before: string[]): string[] => [...before, text]
 const JSON_FLAG = () => new Option('--json', 'print JSON')

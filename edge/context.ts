@@ -1,4 +1,4 @@
-/** What every handler of the edge works with; made once in edge.ts. */
+/** The dependencies of every handler of the edge; made once in edge.ts. */
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Follower } from '../bus/follow.js'
@@ -87,11 +87,11 @@ export interface Edge {
   controlKey: ControlKey
   keys: Keys
   guard: Guard
-  /** What code of applications gets of requests. */
+  /** The part of requests that code of applications gets. */
   handOver: HandOver
-  /** What pages of applications may do. */
+  /** The rights of pages of applications. */
   pages: Pages
-  /** What deployments bring. */
+  /** The settings that deployments bring. */
   deployed: Deployed
   /** Requests of this edge to its own API. */
   self: Self

@@ -58,7 +58,7 @@ const CHALLENGE = { 'WWW-Authenticate': 'Bearer' }
 const COMMAND: readonly AuthEvent[] = ['threads:create_run', 'assistants:read', 'threads:read']
 
 export function openGuard({ config, check, deployed, handOver, pages }: Options): Guard {
-  // What no `auth` guards is closed where others than this machine can reach it.
+  // Routes that no `auth` guards are closed where others than this machine can reach it.
   const needsKey = config.require_keys || (check !== null && !isLoopback(config.host) && !config.insecure)
 
   /** The `auth` that decides about the request; null: none, or it is not known because the deployment is not. */
@@ -181,7 +181,7 @@ function withKey(exchange: Exchange, route: Route, body: Uint8Array, key: Key): 
   return body
 }
 
-/** What a key needs to cancel a run. */
+/** The scope that a key needs to cancel a run. */
 const CANCEL: readonly Scope[] = ['run']
 const cancels = ({ answer }: Route, { query }: Exchange): boolean =>
   (answer === 'join-stream' || answer === 'join-wait') && cancelsByLeaving(new URLSearchParams(query))

@@ -57,7 +57,7 @@ export async function listen(edge: Edge, answer: Answerer, openSocket: OpenSocke
     own: policy,
     deployed: openDeployedPolicy(config, policy, { isClosed, keepsHeaders: true }),
   }
-  /** Of a deployment that was not asked for: what the settings of the server say. */
+  /** The policy of a deployment that was not asked for: the settings of the server. */
   const unknown = openPolicy(config, null)
   const servesPages = policy.serves(['meta'])
   const routes = ROUTES.filter(route => !route.test || config.test)

@@ -57,7 +57,7 @@ async function deploymentInfo(edge: Edge, exchange: Exchange): Promise<void> {
   exchange.reply(200, infoText(edge, libraries, http?.disabled))
 }
 
-/** What the newest SDKs look for before they rely on it. */
+/** The flags that the newest SDKs look for before they rely on a feature. */
 const SDK_FLAGS = { strict_resume: true, stream_namespaces: true }
 
 /** The flags say what is served: a group that the application has switched off is not. */

@@ -272,7 +272,7 @@ const USED: { readonly [key: string]: readonly string[] } = {
   webhooks: ['env_prefix', 'headers', 'url', 'allowed_fields'],
   ui: [],
   ui_config: ['shared'],
-  // Of images: cli/commands/dockerfile.ts.
+  // Keys of images: cli/commands/dockerfile.ts.
   base_image: [],
   dockerfile_lines: [],
   pip_config_file: [],

@@ -15,7 +15,7 @@ const MOST = 2n ** 64n - 1n
 const MARK = randomUUID()
 const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g')
 
-/** As JSON.parse, but for integers that a number cannot hold: they are BigInts. */
+/** Like JSON.parse, but for integers that a number cannot hold: they are BigInts. */
 export function parseJson(text: string): ReturnType<typeof JSON.parse> {
   if (!mayHold(text)) return JSON.parse(text)
   const marked = mark(text)
@@ -30,7 +30,7 @@ export function parseJson(text: string): ReturnType<typeof JSON.parse> {
   }
 }
 
-/** As JSON.stringify, and BigInts are numbers. */
+/** Like JSON.stringify, and BigInts are numbers. */
 export function jsonText(value: unknown, replacer: (name: string, value: unknown) => unknown = unchanged): string {
   try {
     return replacer === unchanged ? JSON.stringify(value) : JSON.stringify(value, replacer)

@@ -4,7 +4,7 @@ import typia, { type tags } from 'typia'
 interface Metric {
   type: 'counter' | 'gauge' | 'histogram'
   help: string
-  /** Of a histogram with other bounds than BOUNDS, as many as those. */
+  /** Bounds of a histogram that has others than BOUNDS, as many as those. */
   bounds?: readonly number[]
 }
 

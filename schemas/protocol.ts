@@ -13,9 +13,9 @@ export const PROTOCOL = 1
 /** A process that says nothing is of a version before there were numbers. */
 const FIRST = 1
 
-/** What a process says of itself. */
+/** The description of a process by itself. */
 export interface Build {
-  /** Of Weft. */
+  /** The version of Weft. */
   version: string & tags.MaxLength<64>
   protocol: number & tags.Type<'uint32'>
 }
@@ -29,7 +29,7 @@ export const isBuild = typia.createIs<Build>()
 export const validateEdgeHello = typia.createValidate<EdgeHello>()
 
 interface Party {
-  /** As in "an edge". */
+  /** The role with its article, for example "an edge". */
   what: string
   /** Undefined: it does not say. */
   weft: Build | undefined

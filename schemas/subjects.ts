@@ -54,7 +54,7 @@ export const chunk = (run: RunId, block: number): string => `chunk.${run}.${bloc
 export const chunks = (run: RunId): string => `chunk.${run}.*`
 /** Recorded parts of a run, in a stream of their own. */
 export const spans = (thread: ThreadId, run: RunId): string => `spans.${thread}.${run}`
-/** Those of all runs of a thread. */
+/** The subjects of all runs of a thread. */
 export const spansOfThread = (thread: ThreadId): string => `spans.${thread}.*`
 /** Live events of a run: published directly, or by the republish of the stored stream. */
 export const live = (run: RunId): string => `live.${run}`

@@ -69,7 +69,7 @@ export interface RunSpan {
   model: string | null
   input_tokens: number | null
   output_tokens: number | null
-  /** Of a model that streams. */
+  /** The time to the first token of a model that streams. */
   first_token_ms: number | null
 }
 

@@ -58,7 +58,7 @@ export interface Store {
   runs: {
     get(run_id: string): Promise<RunRow | null>
     summary(run_ids: readonly string[]): Promise<RunSummary[]>
-    /** What is kept of the deliveries of a run, in one read; null: no such run. */
+    /** The stored deliveries of a run, in one read; null: no such run. */
     webhookLog(run_id: string): Promise<WebhookLog | null>
     /**
      * Runs that are accepting, running, or pending without an alarm (`due_at` 0), oldest first: those that the sweeper
@@ -129,7 +129,7 @@ export interface Store {
   items: {
     /** Null also for an item that has expired at `now`. */
     get(app: string, item: ItemKey, now: number): Promise<ItemRow | null>
-    /** Those of the items that exist and have not expired at `now`, in any order. */
+    /** The items that exist and have not expired at `now`, in any order. */
     many(app: string, items: readonly ItemKey[], now: number): Promise<ItemRow[]>
     /** Items with vectors, least recently written first; equal times are ordered by namespace and key. */
     indexed(

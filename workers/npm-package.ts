@@ -44,7 +44,7 @@ export interface PackageOptions {
   change?: (folder: string) => Promise<void>
   /** Called once, when it has to be downloaded. */
   log: (line: string) => void
-  /** What it is, for the line and for the error. */
+  /** Its purpose, for the line of the log and for the error. */
   what: string
 }
 

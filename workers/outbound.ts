@@ -11,12 +11,12 @@ import { BlockList, isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 const CONNECT_MS = 2_000
-/** Of a call in all. */
+/** Time limit of a call, in ms. */
 export const TOTAL_MS = 10_000
-/** Of one question to a name server. */
+/** Time limit of one question to a name server, in ms. */
 const RESOLVE_MS = 2_000
 const MAX_ANSWER = 64 * 1024
-/** Of an answer that is used. */
+/** Size limit of an answer that is used, in bytes. */
 const MAX_READ = 1024 * 1024
 const PORTS = new Set(['', '80', '443', '8080', '8443'])
 
@@ -91,13 +91,13 @@ export interface Addresses {
   check(address: string, family: 'ipv4' | 'ipv6'): boolean
 }
 
-/** What may be called beside public addresses on the usual ports. */
+/** Addresses that may be called beside public addresses on the usual ports. */
 export interface Allowed {
   /** By `host` or `host:port`: on any port, or this one, wherever the name leads. */
   hosts: Pick<ReadonlySet<string>, 'has'>
   /** On any port. */
   addresses: Addresses
-  /** Of every address. */
+  /** Applies to every address. */
   ports: ReadonlySet<number>
   /** Not even these, whatever opens them. */
   closed: Addresses

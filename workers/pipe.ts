@@ -97,7 +97,7 @@ export const ASK = {
   save: 1,
   /** Body: CheckpointQuery as JSON. Answer: packed TuplesHead and parts. */
   get: 2,
-  /** As get. */
+  /** Like `get`. */
   list: 3,
   /** Body: ItemBatch as JSON (schemas/items/items.ts). Answer: ItemAnswer[] as JSON. */
   items: 4,

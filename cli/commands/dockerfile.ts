@@ -182,5 +182,5 @@ async function javascriptSteps(context: string, folder: string): Promise<{ cwd: 
   return [{ cwd: plan.cwd, words: ['npx', '--yes', '--package', missing.package, manager, ...rest] }]
 }
 
-/** As one word of a shell. */
+/** Quotes the text as one word of a shell. */
 const quote = (text: string): string => (/^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)

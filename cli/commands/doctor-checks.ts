@@ -16,7 +16,7 @@ export interface Finding {
   /** note: it works, but not everything, or not in production. */
   state: 'ok' | 'note' | 'wrong'
   found: string
-  /** What to do. */
+  /** The advice. */
   help?: string
 }
 

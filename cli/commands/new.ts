@@ -27,5 +27,5 @@ export function createApplication(name: string, { python, json }: { python?: tru
   process.stdout.write(`start it: weft dev --app ${quoted(shown)}\n`)
 }
 
-/** As one word of a shell. */
+/** Quotes the text as one word of a shell. */
 const quoted = (text: string): string => (/^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)

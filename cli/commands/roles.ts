@@ -27,7 +27,7 @@ export interface Launch {
   config: Config
   /** Names this process among all: its graph worker has it in its name. */
   instance: string
-  /** Those before it, which have ended: their runs need not be waited for. */
+  /** The processes before it, which have ended: their runs need not be waited for. */
   ended: readonly string[]
 }
 

@@ -93,7 +93,7 @@ async function watchRuns(client: Client, search: object, { limit, json }: ListFl
       const fresh = page.filter(({ run_id, status }) => seen.get(run_id) !== status)
       news.push(...fresh)
       for (const { run_id, status } of fresh) seen.set(run_id, status)
-      // What follows was seen before.
+      // The following runs were seen before.
       if (isFirst ? news.length >= limit : page.length === 0 || fresh.length < page.length) break
     }
     for (const run of (isFirst ? news.slice(0, limit) : news).toReversed())

@@ -4,7 +4,7 @@
  * models, which costs a slot and no CPU, unless the load says it.
  */
 
-/** Of one operation. */
+/** The cost of one operation. */
 export interface RoleCosts {
   /** Microseconds of CPU by role: edge, nats, resources, graphs, host. */
   cpu_us: { readonly [role: string]: number }
@@ -47,7 +47,7 @@ export interface Load {
   /** Seconds that a run lasts, and milliseconds of CPU that the nodes themselves need. */
   run_seconds: number
   run_cpu_ms: number
-  /** Of each run. */
+  /** Tokens of each run. */
   tokens: number
   chunks: number
   /** Share of the chunks that are stored, 0 to 1. */
@@ -59,7 +59,7 @@ export interface Load {
   stored_runs: number
   items: number
   store: 'sqlite' | 'mongo'
-  /** Of one machine. */
+  /** Cores of one machine. */
   cores: number
   /** Share of a core that a process may use on average, 0 to 1. */
   utilisation: number

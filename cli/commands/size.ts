@@ -6,7 +6,7 @@ import { paint, printJson, printTable } from '../terminal/text.js'
 import { UserError } from '../user-error.js'
 import { type Costs, type Load, type Size, sizeOf } from './size-of.js'
 
-/** What a load has unless a flag says otherwise. */
+/** The load unless a flag says otherwise. */
 export const USUAL_LOAD: Load = {
   reads: 0,
   writes: 0,

@@ -14,7 +14,7 @@ export interface Files {
   paths: string[]
   /** The sum of their sizes. */
   bytes: number
-  /** What is left out although one might expect it. */
+  /** Files that are left out although one might expect them. */
   notes: string[]
 }
 
@@ -22,7 +22,7 @@ export interface Files {
 const LEFT_OUT = new Set(['node_modules', '.git', '.venv', '__pycache__', '.weft', '.langgraph_api', '.env'])
 const MAX_LIST = 256 * 1024 * 1024
 
-/** Those that git tracks or does not ignore; without git all but the usual. Throws a UserError when there are none. */
+/** The files that git tracks or does not ignore; without git all but the usual. Throws a UserError when there are none. */
 export function filesOf(folder: string, config: string): Files {
   const listed = ofGit(folder, config) ?? [...walk(folder, folder)]
   const paths: string[] = []

@@ -50,12 +50,12 @@ export interface NatsConfig {
   max_file_store: number
   /** Port of the server's monitoring pages, which anybody on this machine may read; none when absent. */
   monitor?: number
-  /** Of a server beside others. */
+  /** The cluster of a server beside others. */
   cluster?: NatsClusterMember
 }
 
 export interface NatsClusterMember {
-  /** Of this server; each has its own. */
+  /** The name of this server; each has its own. */
   server_name: string
   cluster: string
   /** Port of 127.0.0.1 for the other servers. */

@@ -19,7 +19,7 @@ export interface NatsOptions {
   port?: number
   /** Port of its monitoring pages; absent: no pages. */
   monitor?: number
-  /** Of a server beside others. */
+  /** The cluster of a server beside others. */
   cluster?: NatsClusterMember
   /** False: no automatic restart. */
   restart?: boolean

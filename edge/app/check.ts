@@ -26,7 +26,7 @@ export type Check = (
   asked: Asked,
   events: readonly AuthEvent[],
   body: Uint8Array,
-  /** Of the run whose code asks: who the caller is needs no authentication. */
+  /** The user of the run whose code asks: who the caller is needs no authentication. */
   runUser?: AuthUser | null,
 ) => Promise<Passed | Refused>
 

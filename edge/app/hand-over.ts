@@ -1,5 +1,5 @@
 /**
- * What code of an application gets of a request: everything but the credentials of Weft. In their place it gets the id and
+ * The part of a request that code of an application gets: everything but the credentials of Weft. In their place it gets the id and
  * the scopes of the key, and a ticket, which gives the request its caller back when the application passes it on to a
  * built-in route.
  */

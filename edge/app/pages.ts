@@ -1,5 +1,5 @@
 /**
- * What pages of applications may do on the origin of this server, where a person also enters keys into the console. Those
+ * The rights of pages of applications on the origin of this server, where a person also enters keys into the console. Those
  * of deployments have no origin at all. Those of the built-in application have the one of the server, unless the console
  * has one of its own (WEFT_CONSOLE_URL), on which all pages of applications have none.
  */
@@ -62,7 +62,7 @@ export function openPages({ console_url }: Config): Pages {
 }
 
 const PORTS: { readonly [protocol: string]: string } = { 'http:': '80', 'https:': '443' }
-/** What a process with code of an application writes into a head of ours is checked. */
+/** Checks the text that a process with code of an application writes into a head of ours. */
 const NAME = /^[\w!#$%&'*+.^`|~-]+$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const OF_BODY = /^content-(?!security-policy)/i

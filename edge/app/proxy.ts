@@ -13,7 +13,7 @@ import type { Pages } from './pages.js'
 
 /** An answer up to this size is sent with its length. */
 const SMALL = 1024 * 1024
-/** Of an answer to a request without a length, which is collected: its connection can only be closed behind a length. */
+/** Size limit of an answer to a request without a length, which is collected: its connection can only be closed behind a length. */
 const LARGEST = 64 * 1024 * 1024
 const REARM_MS = 4_000
 const MANY_BODIES = 'Too many request bodies at once'
@@ -68,7 +68,7 @@ export function forward(
   return begun
 }
 
-/** What the application has not read yet is in memory: it counts as the bodies of other requests do. */
+/** Bytes that the application has not read yet are in memory: they count as the bodies of other requests do. */
 function sendBody(
   exchange: Exchange,
   outgoing: Outgoing,

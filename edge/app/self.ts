@@ -14,12 +14,12 @@ import type { Exchange } from '../http/exchange.js'
 
 export interface SelfCall {
   method: 'GET' | 'POST' | 'PATCH'
-  /** Of the API, without the prefix of a deployment. */
+  /** The path of the API, without the prefix of a deployment. */
   path: string
   body?: unknown
   /** Where a stream goes on. */
   lastEventId?: string
-  /** Of a request that creates a run. */
+  /** The key of a request that creates a run. */
   idempotencyKey?: string
 }
 

@@ -17,7 +17,7 @@ const MAX_REFUSAL = 64 * 1024
 const GOING_AWAY = 1001
 const BROKEN = 1011
 const OVERLOADED = 1013
-/** As for the WebSockets of Weft. */
+/** The same close code as that of the WebSockets of Weft. */
 const REVOKED = 4401
 
 interface Deps {
@@ -80,7 +80,7 @@ export async function openUpstream(
       )
     })
     upstream.on('open', () => {
-      // What it sends from now on waits for the client's socket.
+      // Messages that it sends from now on wait for the client's socket.
       upstream.pause()
       resolve({
         protocol: upstream.protocol,

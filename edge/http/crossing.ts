@@ -38,7 +38,7 @@ export const CROSSINGS: readonly Crossing[] = [
   { name: 'content-length', app: 'passed', graph: 'passed', client: 'replaced' },
   { name: 'date', app: 'passed', graph: 'passed', client: 'replaced' },
   { name: 'x-request-id', app: 'replaced', graph: 'passed', client: 'replaced' },
-  // What the edge says about a caller, and what an application says about its own requests.
+  // Headers by which the edge describes a caller, and an application its own requests.
   { name: 'x-weft-*', app: 'replaced', graph: 'stripped', client: 'stripped' },
 
   // Credentials. Those of the application pass to it.
@@ -52,7 +52,7 @@ export const CROSSINGS: readonly Crossing[] = [
   // WEFT_PUSH_SECRET.
   { name: 'x-gitlab-token', app: 'stripped', graph: 'stripped', client: 'passed' },
 
-  // What an answer says about more than itself: about the whole origin, its other pages, or the windows that open it.
+  // Headers of an answer about more than itself: about the whole origin, its other pages, or the windows that open it.
   { name: 'set-cookie', app: 'passed', graph: 'passed', client: 'cleaned' },
   { name: 'service-worker-allowed', app: 'passed', graph: 'passed', client: 'stripped' },
   { name: 'clear-site-data', app: 'passed', graph: 'passed', client: 'stripped' },

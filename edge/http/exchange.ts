@@ -56,14 +56,14 @@ const RETRY: Headers = { 'Retry-After': '1' }
 
 export class Exchange {
   readonly method: string
-  /** Of the route table, within the deployment. */
+  /** The path of the route table, within the deployment. */
   readonly path: string
   /** Why the target is refused; null: it means the same to everybody. */
   readonly targetFault: string | null
   readonly mount: Mount | null
   /** Without "?". A handler of authorization may change it. */
   query: string
-  /** As the client asked for it. */
+  /** The path that the client asked for. */
   readonly url: string
   /** Made by code of the application for itself: nobody authenticates it. */
   isLoopback = false
@@ -94,9 +94,9 @@ export class Exchange {
   releaseBody: () => void = () => {}
   /** True once the answer is complete, or the client left: nothing more can be sent. */
   over = false
-  /** Of the span of this request, else as the client gave it; '' for none. */
+  /** The id of the span of this request, else that of the client; '' for none. */
   traceparent: string
-  /** Of the answer; 0 while there is none. */
+  /** The status of the answer; 0 while there is none. */
   status = 0
   /** When the head of the request had arrived, in ms of `performance.now()`. */
   readonly started = performance.now()

@@ -57,7 +57,7 @@ export function openPolicy(
 export interface Policies {
   clientAddress: ClientAddress
   own: Policy
-  /** Of a request for a deployment, until its own policy is known: every header that a graph may see is read. */
+  /** The policy of a request for a deployment, until its own policy is known: every header that a graph may see is read. */
   deployed: Policy
   /** Every request is for it, whatever its path and its headers say. */
   mount?: Mount

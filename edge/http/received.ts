@@ -1,4 +1,4 @@
-/** What the edge reads of the head of a request. uWebSockets.js gives the head only until the first await: it is copied. */
+/** The part of the head of a request that the edge reads. uWebSockets.js gives the head only until the first await: it is copied. */
 import type { HttpRequest } from 'uWebSockets.js'
 import type { Policy } from './policy.js'
 
@@ -27,7 +27,7 @@ export interface Received {
   key: string
   ifMatch: string
   idempotencyKey: string
-  /** What the webhook of a git host says about itself; null: it is none. */
+  /** The headers of a webhook of a git host; null: it is none. */
   push: Headers | null
   prefer: string
   /** X-Encryption-Context. */
@@ -90,7 +90,7 @@ export const SINGLE = [
   'Sec-Fetch-Site',
   'Sec-Fetch-Mode',
   'Access-Control-Request-Method',
-  // What it may change, and how it is read.
+  // Headers for changes, and for how an answer is read.
   'Idempotency-Key',
   'If-Match',
   'X-Encryption-Context',
@@ -243,7 +243,7 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
         received.push = { ...received.push, [name]: value }
         break
       case 'connection':
-        // As uWebSockets.js reads it.
+        // uWebSockets.js reads it in the same way.
         received.close ||= value.length === 'close'.length
         break
       case 'access-control-request-method':

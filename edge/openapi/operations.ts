@@ -1,13 +1,13 @@
-/** What each route takes and answers, for the OpenAPI document: one row per route of the route table. */
+/** Bodies and answers of each route, for the OpenAPI document: one row per route of the route table. */
 import type { BodyName } from '../../schemas/openapi.js'
 import type { Route } from '../routes.js'
 
 export interface Operation {
   summary: string
-  /** Of the request: JSON, or media types of another one; absent: none. `optional`: it may be empty. */
+  /** The body of the request: JSON, or media types of another one; absent: none. `optional`: it may be empty. */
   body?: BodyName | { types: readonly string[] }
   optional?: true
-  /** Of the answer 200: a body in JSON, media types of another one, or null for 204 without a body. */
+  /** The answer 200: a body in JSON, media types of another one, or null for 204 without a body. */
   answer: BodyName | { types: readonly string[] } | null
   /** The status of an answer that is not 200 or 204. */
   status?: number

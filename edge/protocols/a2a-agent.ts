@@ -20,7 +20,7 @@ export interface Assistant {
 export interface Agent extends Requester {
   assistant: Assistant
   version: A2aVersion
-  /** As a header of the request asks. */
+  /** The version that a header of the request asks for. */
   historyScope: HistoryScope | null
 }
 
@@ -118,7 +118,7 @@ export const cancelRun = ({ thread_id, run_id }: Run, agent: Agent): Promise<unk
 /** Metadata of a thread: the run at whose interrupt the client canceled the task. */
 const CANCELED = 'a2a_canceled'
 
-/** Of a task that waits for input. There is no run to cancel, so the thread remembers it. */
+/** Cancels a task that waits for input. There is no run to cancel, so the thread remembers it. */
 export const cancelWaiting = ({ thread_id, run_id }: Run, agent: Agent): Promise<unknown> =>
   send(
     agent,

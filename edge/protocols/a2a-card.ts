@@ -71,7 +71,7 @@ function modesOf(modes: Json): string[] {
 }
 
 /**
- * What is in front of `/a2a`: as the operator says, else as the client sees it, behind a proxy that says so with its scheme
+ * The address in front of `/a2a`: as the operator says, else as the client sees it, behind a proxy that says so with its scheme
  * and host.
  */
 async function baseOf({ edge, exchange }: Requester): Promise<string> {

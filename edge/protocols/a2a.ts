@@ -64,7 +64,7 @@ export async function a2a(edge: Edge, exchange: Exchange, body: Uint8Array): Pro
   }
 }
 
-/** What follows a run counts as an open stream. The rest does not: who has as many as allowed must be able to cancel. */
+/** A method that follows a run counts as an open stream. The rest does not: who has as many as allowed must be able to cancel. */
 const WAITS: ReadonlySet<A2aWork> = new Set<A2aWork>(['send', 'stream', 'subscribe'])
 
 /** Throws too_many. */
@@ -136,7 +136,7 @@ const WORK: { readonly [work in A2aWork]: Work } = {
       return streamTask(agent, answer, { id, run, ...more }, shown)
     }
     const task = await readTask(agent, found, shown)
-    // As each version says.
+    // Each version has its own form.
     if (agent.version === '1.0' && task.status.state !== 'input-required')
       throw new A2aError('unsupported', `No event follows: the task is ${task.status.state}`)
     await streamEnded(agent, answer, task)

@@ -24,7 +24,7 @@ const MAX_REST = 16 * 1024
 const SEARCHED = 1_000
 const ACCEPTED = ['application/json', 'text/event-stream']
 const ACCEPT = `Accept: expected both ${ACCEPTED.join(' and ')}`
-/** Of JSON-RPC 2.0, section 5.1. */
+/** Error codes of JSON-RPC 2.0, section 5.1. */
 const PARSE = -32700
 const INVALID_REQUEST = -32600
 const INVALID_PARAMS = -32602
@@ -104,7 +104,7 @@ function paramsFault({ ListToolsRequestSchema, CallToolRequestSchema }: Library,
   return jsonText({ jsonrpc: '2.0', id: message.id, error: { code: INVALID_PARAMS, message: text } })
 }
 
-/** What a call gives to its run. */
+/** The input that a call gives to its run. */
 interface Input {
   input: JsonObject
   /** Not of the protocol. */
@@ -180,7 +180,7 @@ function toolServer(
   return server
 }
 
-/** What the API answers for an assistant that was deleted meanwhile, and for a graph whose code fails. */
+/** The API's answer for an assistant that was deleted meanwhile, and for a graph whose code fails. */
 const CANNOT_BE_CALLED: readonly number[] = [ERRORS.not_found.status, ERRORS.internal.status]
 
 /** Null for an assistant that cannot be called now: the others are tools nevertheless. */

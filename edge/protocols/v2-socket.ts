@@ -27,7 +27,7 @@ const MAX_COMMANDS = 64
 const MAX_WAITING = 10_000
 /** Close codes of RFC 6455: internal error, service restart, try again later. */
 const [FAILED, RESTARTS, OVERLOADED] = [1011, 1012, 1013]
-/** Of the range for applications. */
+/** A close code of the range for applications. */
 const REVOKED_CODE = 4401
 
 /** The id of a command, for the answer that refuses it. */

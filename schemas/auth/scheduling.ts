@@ -22,12 +22,12 @@ export interface Scheduling {
   }
   /** How many runs execute at the same time at most; further ones wait. */
   limits?: {
-    /** Of each tenant that `tenants` does not name. */
+    /** The limit of each tenant that `tenants` does not name. */
     tenant?: Limit
     tenants?: { [tenant: string]: Limit }
     graphs?: { [graph_id: string]: Limit }
     assistants?: { [assistant_id: string]: Limit }
-    /** Of each key that `keys` does not name. */
+    /** The limit of each key that `keys` does not name. */
     key?: Limit
     keys?: { [key_id: string]: Limit }
   }

@@ -82,7 +82,7 @@ async function main(args: string[]): Promise<void> {
   }
 }
 
-/** What is measured: the build, and what it is compared with by --store, --apart and the numbers of processes. */
+/** The measured servers: the build, and its opponents by --store, --apart and the numbers of processes. */
 function measuredKinds(
   { apart, counts, database }: Options,
   given: { app?: string; env?: { [name: string]: string } },

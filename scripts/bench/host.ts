@@ -16,7 +16,7 @@ import type { HostKind } from './scenario.js'
 import { plainEnv } from './server.js'
 import { check, shown } from './wrong.js'
 
-/** What the runs of a kind do, and what must come back. */
+/** The runs of a kind, and the expected answers. */
 interface Work {
   graph_id: string
   input: { [name: string]: unknown }

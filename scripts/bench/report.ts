@@ -107,7 +107,7 @@ export const machine = () => ({
   model: cpus()[0]?.model ?? 'unknown',
   memory_gb: Math.round(totalmem() / 1024 ** 3),
   node: process.version,
-  /** Of graph hosts, and of the library alone. */
+  /** The Node.js of graph hosts, and of the library alone. */
   host_node: findHostNode(process.env.WEFT_NEWEST_NODE ?? '', null, 'WEFT_NEWEST_NODE').version,
   kernel: release(),
   weft: readVersions().weft,

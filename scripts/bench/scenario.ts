@@ -3,7 +3,7 @@ import type { LimitKind } from './limit.js'
 import type { Meter, Spread } from './load.js'
 import type { Kind, Server } from './server.js'
 
-/** What one graph host is measured with over its pipe: the kinds without checkpoints, and its memory. */
+/** The runs that measure one graph host over its pipe: the kinds without checkpoints, and its memory. */
 export type HostKind = Exclude<LimitKind, 'invoke-saver' | 'steps-saver'> | 'idle' | 'waiting'
 
 export interface Bench {

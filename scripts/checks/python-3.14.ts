@@ -13,7 +13,7 @@ import { cached, newestPython, once } from './venv.js'
 const run = promisify(execFile)
 const ARCHIVE = 'https://archive.ubuntu.com/ubuntu/pool/main'
 const VERSION = '3.14.4'
-/** Of one package. */
+/** The result of one package. */
 const LIMIT_MS = 30_000
 
 /** Path in the archive, sha256. */

@@ -76,7 +76,7 @@ export async function runTogether(jobs: readonly Job[], limits: Limits): Promise
   await Promise.all(running)
 }
 
-/** Those of the machine that are idle, whatever runs on it, beside a share that stays free. */
+/** The cores of the machine that are idle, whatever runs on it, beside a share that stays free. */
 export function openFreeCores(share: number): FreeCores {
   const looks: { at: number; idle: number }[] = []
   let begun: { since: number; cores: number }[] = []
@@ -90,7 +90,7 @@ export function openFreeCores(share: number): FreeCores {
       const all = availableParallelism()
       // The first look sees nothing.
       const idle = to.at - from.at < LOOK_MS ? all : (to.idle - from.idle) / (to.at - from.at)
-      // What has just begun does not show yet.
+      // Files that have just begun do not show yet.
       const expected = begun.reduce((sum, { since, cores }) => sum + cores * (1 - (at - since) / SEEN_MS), 0)
       return idle - share * all - expected
     },

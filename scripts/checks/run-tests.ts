@@ -65,7 +65,7 @@ const env: { [name: string]: string | undefined } = {
 const nodeOf = (store: TestStore) => (store === 'sqlite' ? process.env.WEFT_TEST_NODE : undefined) ?? process.execPath
 const hostNode = (store: TestStore) =>
   store !== 'sqlite' || !process.env.WEFT_NEWEST_NODE ? {} : { WEFT_NEWEST_NODE: process.env.WEFT_NEWEST_NODE }
-/** What the test files print: TAP and stderr. */
+/** The output of test files: TAP and stderr. */
 const out = join(root, only === undefined ? '.tap/files' : '.tap/some-files')
 const failedFiles: string[] = []
 const say = (line: string) => void process.stdout.write(`${line}\n`)
@@ -158,7 +158,7 @@ async function startMongo(): Promise<{ url: string; shared: string | null; stop(
   return { url: server.url('weft-test'), shared: server.url('weft-test-shared'), stop: server.stop }
 }
 
-/** As startMongo. */
+/** Like startMongo. */
 async function startPostgres(): Promise<{ url: string; shared: string | null; stop(): Promise<void> }> {
   say('getting a PostgreSQL server')
   const way = findPostgres()

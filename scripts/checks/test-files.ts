@@ -11,7 +11,7 @@ export const SERVERS = { mongo: 'MongoDB', postgres: 'PostgreSQL' } as const
 export interface TestFile {
   /** Path of the compiled file below the root. */
   path: string
-  /** As in the report: "api/runs", "api/runs on MongoDB". */
+  /** The name in the report: "api/runs", "api/runs on MongoDB". */
   name: string
   store: TestStore
   /** The servers that it uses: those of the test run, except for those that it kills. */
@@ -58,10 +58,10 @@ const SHARED: readonly string[] = [
   'contract/assistants',
   'contract/state',
 ]
-/** What needs a server in any case. */
+/** Files that need a server in any case. */
 const NEEDS = /(?:^|\/)(mongo|postgres)[\w-]*$/
 /**
- * What runs on each database server, too, and why: the short set of faults, and one file for each family of calls whose answers
+ * The files that run on each database server, too, and why: the short set of faults, and one file for each family of calls whose answers
  * depend on stored rows. The rows themselves are compared by the conformance suite of store/. --all-stores runs all of ROWS.
  */
 const EVERY_STORE: { readonly [name: string]: string } = {

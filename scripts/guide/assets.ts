@@ -1,4 +1,4 @@
-/** What the pages load: style, scripts, fonts and the icon. */
+/** Files that the pages load: style, scripts, fonts and the icon. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, transform } from 'esbuild'

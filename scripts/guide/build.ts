@@ -31,7 +31,7 @@ if (!existsSync(mark) || readFileSync(mark, 'utf8') !== wanted) {
   }
 }
 
-/** Of everything that the pages are made of. */
+/** The hash of everything that the pages are made of. */
 function sourcesHash({ names }: Site): string {
   const compiled = ['scripts/guide', 'edge/openapi', 'edge/routes.js', 'schemas/openapi.js'].flatMap(place =>
     place.endsWith('.js')

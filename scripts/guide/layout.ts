@@ -8,7 +8,7 @@ export interface NavSection {
 }
 
 export interface Frame {
-  /** Of the page. */
+  /** The name of the page. */
   name: string
   title: string
   summary: string

@@ -2,7 +2,7 @@
 import type { NavSection } from './layout.js'
 
 export interface Text {
-  /** Of the Markdown file, without its extension. */
+  /** The name of the Markdown file, without its extension. */
   name: string
   title: string
   summary: string

@@ -1,4 +1,4 @@
-/** What points say of a trend. */
+/** The trend of points. */
 import type { Point } from './lines.js'
 
 /**

@@ -16,7 +16,7 @@ const STOP_MS = 10_000
 const USER = 'weft'
 
 export interface PostgresProcess {
-  /** What it is, with its version. */
+  /** Its name, with its version. */
   name: string
   /** The URL of this database, which must exist; `postgres` does. */
   url(database: string): string

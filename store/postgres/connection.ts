@@ -46,7 +46,7 @@ export function openDatabase({ url, log, onStatement }: PostgresOptions): Databa
     client.on('error', () => {})
   })
   pool.on('remove', client => open.delete(client))
-  // Of a connection at rest, which the pool has dropped already.
+  // The error of a connection at rest, which the pool has dropped already.
   pool.on('error', error => log?.warn({ err: error }, 'a connection to the database was lost'))
 
   const on =

@@ -1,4 +1,4 @@
-/** What `weft doctor` says about a PostgreSQL server. */
+/** The report of `weft doctor` about a PostgreSQL server. */
 import pg from 'pg'
 import { sentenceOf } from './connection.js'
 import { placeOf, poolConfig } from './url.js'

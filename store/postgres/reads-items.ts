@@ -6,7 +6,7 @@ import type { ItemKey, ItemQuery, ItemRow } from '../rows/items.js'
 import type { Param, Query, Row } from './connection.js'
 import { FEW, fewest, type Narrow } from './fewest.js'
 
-/** As FEW, when a walk over this many rows has not filled the page. */
+/** Like FEW, when a walk over this many rows has not filled the page. */
 const MANY = 50_000
 const WALKED = 20_000
 

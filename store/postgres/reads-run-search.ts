@@ -1,4 +1,4 @@
-/** What a search over runs (run-search.ts) asks: slices and counts of the indexes of runs, and the keys of threads. */
+/** The reads of a search over runs (run-search.ts): slices and counts of the indexes of runs, and the keys of threads. */
 import { plain, RUN_ENTRY } from '../columns.js'
 import type { RunEntry, RunPlace, RunSource, RunSources } from '../run-search.js'
 import type { Param, Query } from './connection.js'

@@ -50,7 +50,7 @@ export function threadReads(query: Query): Store['threads'] {
     return some === most ? first : inOrder(wanted, most)
   }
 
-  /** Those of the next `size` threads in the order of the list that match, until the page is full. */
+  /** The matching ones of the next `size` threads in the order of the list, until the page is full. */
   async function inOrder(wanted: ThreadQuery, size: number): Promise<ThreadPage> {
     const slice = await sliceOf(wanted, size)
     const where = conditions(wanted)

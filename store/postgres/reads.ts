@@ -13,7 +13,7 @@ import { decode, decodeAll, encode } from './rows.js'
 
 const OCCUPIED = ['tenant', 'graph_id', 'assistant_id', 'key_id', 'count'] as const
 const OPEN = "status IN ('accepting', 'pending', 'running')"
-/** Those that are open without those that wait for their time: the condition of its index. */
+/** Open runs without those that wait for their time: the condition of its index. */
 const DUE_NOW = "(status IN ('accepting', 'running') OR status = 'pending' AND due_at = 0)"
 /** A column that is written into the text of a query. Its type says which; this refuses what came from a client unchecked. */
 export function columnName<T extends string>(name: T): T {

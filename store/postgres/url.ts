@@ -43,7 +43,7 @@ export function configOf(url: string): { config: PoolConfig; pooled: boolean } {
   if (!Number.isSafeInteger(most) || most < 1)
     throw new Error('connection_limit of DATABASE_URI must be a whole number')
   for (const own of ['pgbouncer', 'connection_limit']) at.searchParams.delete(own)
-  // As libpq: `require` without a certificate of an authority checks none.
+  // Like in libpq, `require` without a certificate of an authority checks none.
   if (at.searchParams.has('sslmode')) at.searchParams.set('uselibpqcompat', 'true')
   const config: PoolConfig = {
     connectionString: at.href,

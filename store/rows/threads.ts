@@ -17,7 +17,7 @@ export interface Queued {
   run_id: string
   position: number
   due_at: number
-  /** As in Active, while the run waits for its next attempt. */
+  /** The same as in Active, while the run waits for its next attempt. */
   charges?: number
 }
 

@@ -47,7 +47,7 @@ export async function pruneEnvironments(
   return unused.map(({ folder }) => folder)
 }
 
-/** Of all processes of this machine: interpreters are started by their path in the environment. */
+/** The command lines of all processes of this machine: interpreters are started by their path in the environment. */
 async function commandLines(): Promise<string[]> {
   const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
   return Promise.all(pids.map(pid => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))

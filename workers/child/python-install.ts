@@ -12,7 +12,7 @@ const run = promisify(execFile)
 /** Python and library that hosts need: `asyncio` tasks with a context, and the `context` of graphs. */
 export const OLDEST_PYTHON: Version = [3, 11]
 const OLDEST_LIBRARY: Version = [0, 6]
-/** What decides which packages are installed. */
+/** The input that decides which packages are installed. */
 const INPUTS = ['pyproject.toml', 'setup.py', 'setup.cfg', 'requirements.txt', 'uv.lock']
 const PROBE_MS = 30_000
 const PROBE = `import json, sys
@@ -25,7 +25,7 @@ print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3], "library": librar
 
 type Version = readonly [number, number]
 
-/** What an application says about its Python. */
+/** The Python settings of an application. */
 export type PythonNeeds = Pick<Description, 'folder' | 'given'>
 
 /** A Python, and its version. */
@@ -174,7 +174,7 @@ function dependenciesOf({ folder, given }: PythonNeeds): { locals: Local[]; othe
   return { locals, others: [...dependencies.filter(one => !isLocal(one)), ...serversOf(given), 'langgraph'] }
 }
 
-/** What parts of the application need beside its own packages: a server for `http.app`, and the Request of `auth`. */
+/** Packages that parts of the application need beside its own: a server for `http.app`, and the Request of `auth`. */
 function serversOf(given: Description['given']): string[] {
   const { auth, http } = partsOf(given)
   const isPython = (part: string | null) => part !== null && exportOf(part, '/').language === 'python'

@@ -151,7 +151,7 @@ interface Installer {
   env: Env
   user: HostUser | null
   draft: string
-  /** Of the application: uv reads its settings from there. */
+  /** The folder of the application: uv reads its settings from there. */
   folder: string
 }
 

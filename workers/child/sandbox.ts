@@ -19,11 +19,11 @@ export interface Sandbox {
 }
 
 const BUBBLEWRAP = 'bwrap'
-/** Of Weft's package: its programs, the Python host, and its dependencies. */
+/** Paths of Weft's package: its programs, the Python host, and its dependencies. */
 const WEFT = fileURLToPath(new URL('../../..', import.meta.url))
 
 const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
-/** What resolves names, checks certificates, finds libraries and tells the time. The rest of /etc is not needed. */
+/** Files that resolve names, check certificates, find libraries and tell the time. The rest of /etc is not needed. */
 const ETC = [
   ...['alternatives', 'ca-certificates', 'crypto-policies', 'fonts', 'gai.conf', 'group', 'host.conf', 'hosts'],
   ...['ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime', 'mime.types', 'nsswitch.conf', 'passwd', 'pki'],

@@ -30,7 +30,7 @@ export interface SocketFolder {
 }
 
 const PREFIX = 'weft-app-'
-/** What may be left; the second one is that of edge/http/spare-response.ts. */
+/** File names that a dead process may leave; the second one is that of edge/http/spare-response.ts. */
 const LEFT = [PREFIX, 'weft-edge-']
 /** Listens as long as the process lives. */
 const OWNER = 'owner.sock'

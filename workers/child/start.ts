@@ -14,7 +14,7 @@ import { inSandbox, type Sandbox } from './sandbox.js'
 const STOP_MS = 3_000
 /** Time to read what a dead child had sent before its end. */
 const DRAIN_MS = 1_000
-/** What is started: an interpreter, its arguments, and variables beside those of the application. */
+/** A program to start: an interpreter, its arguments, and variables beside those of the application. */
 export interface Program {
   command: string
   args: string[]

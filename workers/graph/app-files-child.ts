@@ -2,7 +2,7 @@
 import { text } from 'node:stream/consumers'
 import { type Find, findFiles } from './app-modules.js'
 
-/** What it writes to stdout. */
+/** The line that this program writes to stdout. */
 export interface FoundFiles {
   files: string[]
   error?: string

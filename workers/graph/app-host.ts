@@ -90,7 +90,7 @@ function readCheck(bytes: Uint8Array): { head: CheckCall; rest: Uint8Array } {
     const { head, rest } = unpack<CheckCall>(bytes)
     if (head.verb === 'check') return { head, rest }
   } catch {
-    // As a call of another kind.
+    // Fails like a call of another kind.
   }
   throw fail('bad_request', 'The call is no check of a request')
 }

@@ -25,7 +25,7 @@ export interface GraphHost {
   hello: Promise<Hello>
   /** It imports the code of the application, which may take as long as it likes. */
   isLoading: boolean
-  /** What its paused runs have sent after their pause. */
+  /** Bytes that its paused runs have sent after their pause. */
   lateBytes: number
   /** Event-loop lateness in milliseconds: at the last pong, or since the ping that has no answer yet. */
   late(): number

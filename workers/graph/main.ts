@@ -52,7 +52,7 @@ export interface Deployed {
 export interface GraphsOptions {
   /** A deployment; absent: the application of the settings. */
   deployed?: Deployed
-  /** Of `weft start`: its resource workers know these processes by their ends (resources/runs/ended-holders.ts). */
+  /** The name that `weft start` gives: its resource workers know these processes by their ends (resources/runs/ended-holders.ts). */
   instance?: string | undefined
 }
 

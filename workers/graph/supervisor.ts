@@ -71,7 +71,7 @@ export interface Supervisor {
   fill(): void
   /** Passes a call to graph code, and its answer back. `host` is null when none is ready. */
   call(host: GraphHost | null, body: Uint8Array): Promise<{ body: Uint8Array }>
-  /** As `call`, to a host that `pick` returns; another one is asked when a run blocks it. */
+  /** Like `call`, to a host that `pick` returns; another one is asked when a run blocks it. */
   callAny: HostCalls['callAny']
   /** Frames dropped because their slot was not assigned. */
   foreignFrames(): number
@@ -227,7 +227,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
       run.host?.send({ kind: TO_HOST.confirm, slot: run.slot, id: sent_at })
   }
 
-  /** What the answer takes away is passed on before what it permits. */
+  /** Runs that the answer takes away are passed on before those that it permits. */
   async function heartbeat(runs: ActiveRun[]): Promise<void> {
     if (runs.length === 0) return
     const sent_at = monotonicMs()

@@ -36,7 +36,7 @@ export interface Application {
   storeWrapper: { prototype: object } | undefined
   /** Loads the functions that derive schemas; null if the library of the application has none. */
   schemaTools(): Promise<SchemaTools | null>
-  /** What the types of TypeScript graphs say. */
+  /** Schemas from the types of TypeScript graphs. */
   types: StaticSchemas
   /** Added to the metadata of each run of the graph. */
   execution: Execution

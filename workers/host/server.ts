@@ -94,7 +94,7 @@ export function serveHost(stream: Duplex, application: Application, watchdog: Wa
       ),
     )
   }
-  // What fails here costs its run, never the host, whose other runs go on.
+  // A failure here costs its run, never the host, whose other runs go on.
   const admission = openAdmission(frame => {
     try {
       begin(frame)

@@ -1,5 +1,5 @@
 /**
- * What a call may see: the rows of its application that pass the filters of its authorization handlers
+ * The rights of a call: it sees the rows of its application that pass the filters of its authorization handlers
  * (docs/spec/auth.md#filters). The one place where a filter meets a row. Only the edge sets filters, in the head of
  * the call; a call from inside the cluster (crons, webhooks, graph workers) has none and sees its whole application.
  */
@@ -51,7 +51,7 @@ export function sees({ filter }: Access, metadata: string): boolean {
   return filter(isObject(parsed) ? parsed : {})
 }
 
-/** As `sees`, for a value that was parsed already. */
+/** Like `sees`, for a value that was parsed already. */
 export const seesObject = ({ filter }: Access, value: JsonObject): boolean => filter === null || filter(value)
 
 /** Whether the thread of a run is visible; reads it only when a filter decides. */

@@ -19,10 +19,10 @@ export interface Served {
   slug: string
   /** deploying, failed: no revision is active yet. */
   state: 'serving' | 'deploying' | 'failed' | 'deleting'
-  /** Of the active revision. */
+  /** The pool of the active revision. */
   pool: string | null
   graphs: readonly string[]
-  /** Of the active revision; null: it has none. */
+  /** The settings of the active revision; null: it has none. */
   app_host: AppHostSettings | null
 }
 

@@ -42,7 +42,7 @@ export interface Deps {
   itemTtls: PoolSettings<ItemTtlDefaults>
   /** `http` of langgraph.json, for the edge. */
   http: PoolSettings<HttpConfig>
-  /** What runs beside graph workers, for the edge. */
+  /** App hosts that run beside graph workers, for the edge. */
   appHosts: PoolSettings<AppHostSettings>
   webhooks: AppWebhooks
   /** Streams to the routes of applications. */

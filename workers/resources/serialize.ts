@@ -15,7 +15,7 @@ import { TransientMap } from '../../schemas/transient.js'
  */
 export type Serialize = <T>(key: string, work: () => Promise<T>, patience?: number) => Promise<T>
 
-/** As long as a call waits for its answer, unless its caller says otherwise. */
+/** The time that a call waits for its answer, unless its caller says otherwise. */
 const PATIENCE_MS = 10_000
 const SWEEP_MS = 250
 
@@ -26,7 +26,7 @@ interface Waiting {
 }
 
 export function serializer(): Serialize {
-  /** What waits behind the work of a key, oldest first. */
+  /** Calls that wait behind the work of a key, oldest first. */
   const lines = new TransientMap<string, Waiting[]>()
 
   const sweep = openSweep(SWEEP_MS, now => {

@@ -32,7 +32,7 @@ const checks = ({ store, apps, http, appHosts, alarms, streams, link }: Deps) =>
     await store.ping()
     return { body: '{"ok":true}' }
   }),
-  /** What executes the graphs of the application. */
+  /** The libraries that execute the graphs of the application. */
   info: bytesHandler(async (bytes, { head }) => {
     if (bytes.length > 0) acceptEdge(link, bytes)
     const app = appOf(head)

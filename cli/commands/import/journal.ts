@@ -6,10 +6,10 @@ import { appendFileSync, readFileSync } from 'node:fs'
 import { UserError } from '../../user-error.js'
 
 export type Kind = 'assistants' | 'threads' | 'items' | 'crons'
-/** As the id: the rows of a kind could not be listed. */
+/** Takes the place of the id: the rows of a kind could not be listed. */
 export const ALL = '*'
 
-/** What of a row stayed behind, and why. `refused`: all of it. */
+/** The part of a row that stayed behind, and why. `refused`: all of it. */
 export interface NotBrought {
   kind: Kind
   id: string
@@ -39,7 +39,7 @@ export interface Journal {
   listed(kind: Kind): void
   /** In the order in which the rows were brought. */
   notBrought(kinds: readonly Kind[]): NotBrought[]
-  /** Of every kind in it, and of `kinds`. */
+  /** Reports for every kind in it, and for `kinds`. */
   counts(kinds: readonly Kind[]): {
     [kind in Kind]?: { done: number; failed: number; notes: { [note: string]: number } }
   }

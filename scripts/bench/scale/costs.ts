@@ -1,4 +1,4 @@
-/** What `weft size` knows: the costs of each role, from the figures of a bench with a process per role. */
+/** The costs of each role for `weft size`, from the figures of a bench with a process per role. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Costs, RoleCosts } from '../../../cli/commands/size-of.js'
 import type { Line } from '../report.js'

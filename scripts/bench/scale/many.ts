@@ -15,7 +15,7 @@ const CHUNK_MS = 1_000
 const OPENED = 500
 const OPEN = 10_000
 const RUNS = 20
-/** Of the default settings. */
+/** The default of WEFT_HEARTBEAT_MS. */
 const HEARTBEAT_MS = 5_000
 const LATE_MS = 120_000
 

@@ -47,7 +47,7 @@ export function plotsOf({ at, machine, lines, rounds }: Results & { rounds: read
   }
 }
 
-/** Of closed loops with equal numbers of clients at all servers. */
+/** Plots of closed loops with equal numbers of clients at all servers. */
 const LATENCIES = /^(first-event|first-event-16|run-wait|run-wait-thread|create-thread|get-thread|thread-state)$/
 
 function overTime(rounds: readonly Measured[], note: string): string | null {

@@ -126,7 +126,7 @@ def names_of(schema: type[Any]) -> frozenset[str]:
     """The keys that a context schema takes; empty: any. A schema is derived once."""
     if dataclasses.is_dataclass(schema):
         return frozenset(field.name for field in dataclasses.fields(schema) if field.init)
-    # Those of a model are its aliases, where it has any.
+    # The names of a model's fields are its aliases, where it has any.
     with contextlib.suppress(Exception), warnings.catch_warnings(action="ignore"):
         return frozenset(TypeAdapter(schema).json_schema().get("properties") or ())
     # A field of a type without a JSON Schema does not hide the names of the fields.

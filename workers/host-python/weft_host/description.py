@@ -20,7 +20,7 @@ class GraphSource:
     description: str | None
     # Absolute path of the file, or the name of a module.
     place: str
-    # Of the export.
+    # The name of the export.
     name: str
     # A sentence: the graph cannot be loaded.
     error: str | None
@@ -47,7 +47,7 @@ def no_graphs() -> list[GraphSource]:
 
 @dataclass(frozen=True)
 class Description:
-    # Of langgraph.json.
+    # The folder of langgraph.json.
     folder: str
     graphs: list[GraphSource] = field(default_factory=no_graphs)
     # Folders of `dependencies`, absolute: their modules can be imported.

@@ -52,7 +52,7 @@ async def serve(watchdog: Watchdog, threads: SlotThreads) -> None:
         register_loopback(folder)
     hello, application = load()
     host = Host(application, threads) if application is not None else None
-    # What was loaded stays: the garbage collector need not walk it.
+    # The loaded modules stay: the garbage collector need not walk it.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*YOUNG)

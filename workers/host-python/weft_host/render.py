@@ -81,7 +81,7 @@ def number_of(value: decimal.Decimal) -> int | float | None:
     return float(value) if int(value.as_tuple().exponent) < 0 else int(value)
 
 
-# What orjson does not know, one level. The first class that fits converts.
+# Values that orjson does not know, one level. The first class that fits converts.
 CONVERTERS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     (BaseMessage, message_dict),
     (BaseModel, fields_of_model),
@@ -121,7 +121,7 @@ def plain(value: Any) -> Any:
         slots: Iterable[str] = getattr(kind, "__slots__", ())
         if found := {name: getattr(value, name) for name in slots if hasattr(value, name)}:
             return found
-    # As other servers write it: its text would often be the address of an object.
+    # Other servers write it so, too: its text would often be the address of an object.
     return None
 
 

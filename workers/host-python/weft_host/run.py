@@ -48,7 +48,7 @@ class Run(RunState):
         """Executes the run and sends its finish."""
         try:
             self.announce()
-            # What a factory opens is opened and closed by this task, as some libraries require, and closed after the
+            # A resource of a factory is opened and closed by this task, as some libraries require, and closed after the
             # finish, because the final state needs the graph.
             async with contextlib.AsyncExitStack() as stack:
                 try:
@@ -131,7 +131,7 @@ class Run(RunState):
         # A factory reads the context in its config.
         made_with = config if found.fixed is not None else {**config, "context": context}
         graph = self.graph = await stack.enter_async_context(found.use(made_with, "threads.create_run", saver, store))
-        # What a client put into `configurable` itself stays there.
+        # Values that a client put into `configurable` stay there.
         context = fitting(context, graph.context_schema, config["configurable"] if given else {})
         modes = Modes(kwargs["stream_mode"], kwargs["stream_subgraphs"], self.events, self.v2, self.lifecycle)
         if not application.values_have_interrupts:

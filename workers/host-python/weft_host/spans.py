@@ -66,7 +66,7 @@ class Spans(BaseCallbackHandler):
         # Synchronous nodes run in threads.
         self.lock = threading.Lock()
 
-    # What runs.
+    # The parts that run.
 
     def begin(self, run_id: UUID, parent: UUID | None, kind: str, name: str) -> JsonObject | None:
         """The span of the call; None: there are too many."""
@@ -153,7 +153,7 @@ class Spans(BaseCallbackHandler):
         name = type(error).__name__
         self.ended(run_id, "error", name if self.is_sealed else error_of(error)["message"] or name)
 
-    # What the library calls.
+    # Methods that the library calls.
 
     def on_chain_start(
         self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any

@@ -30,7 +30,7 @@ export interface AuthHandlers {
   exact?: boolean
 }
 
-/** Those that an Auth of the JavaScript SDK holds. */
+/** The handlers that an Auth of the JavaScript SDK holds. */
 interface HandlerCache extends Pick<AuthHandlers, 'callbacks'> {
   authenticate?: (request: Request) => unknown
 }

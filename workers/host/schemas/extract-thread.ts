@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { type Extraction, extract } from './extract.js'
 import type { Extracted } from './schema-cache.js'
 
-/** What the thread gets. */
+/** The input of the thread. */
 export interface Work {
   extractions: readonly Extraction[]
   /** The file of the compiler: the bundle of this thread loads it (scripts/build-programs.mjs). */

@@ -18,7 +18,7 @@ const decode = (bytes: Uint8Array): unknown => decoder.decode(bytes)
 for (const type of OBJECTS) codec.register({ type, encode: () => null, decode: bytes => plainObject(decode(bytes)) })
 for (const type of CONTENTS) codec.register({ type, encode: () => null, decode })
 
-/** As JSON text. */
+/** The value as JSON text. */
 export const jsonOfMsgpack = (bytes: Uint8Array): string =>
   JSON.stringify(decoder.decode(bytes), (_, value: unknown) =>
     value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value,

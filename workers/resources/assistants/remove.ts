@@ -29,7 +29,7 @@ export async function removeAssistant(
   await stopRuns(deps, row)
   if (threads !== null) await removeThreads(deps, row, threads)
   await deps.store.apply([{ step: 'assistants.remove', app, assistant_id }])
-  // What was created meanwhile.
+  // Rows that were created meanwhile.
   await removeCrons(deps, row)
   await stopRuns(deps, row)
 }

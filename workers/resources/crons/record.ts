@@ -20,7 +20,7 @@ export interface CronBody extends Timetable {
   assistant_id: string
   enabled: boolean
   on_run_completed: 'delete' | 'keep' | null
-  /** As it was last computed, also while the cron is disabled. */
+  /** The last computed time, also while the cron is disabled. */
   next: number | null
   payload: CronPayload
   metadata: JsonObject

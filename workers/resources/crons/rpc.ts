@@ -160,7 +160,7 @@ async function checkWebhook(
   if (url) await webhookOf(deps, app, (await deps.apps.poolOf(app, graph_id)) ?? '', url)
 }
 
-/** What a search for crons sees: also the thread of a cron must be visible. */
+/** The rights of a search for crons: also the thread of a cron must be visible. */
 const visibleTo = (head: CallHead): CronAccess => ({
   crons: accessOf(head, 'crons:search'),
   threads: accessOf(head, 'threads:search'),

@@ -7,7 +7,7 @@ import { parseJson } from '../../../schemas/exact.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 
 export interface Served {
-  /** Of the header; null: the request has none. */
+  /** The context of the header; null: the request has none. */
   header: JsonObject | null
   user: AuthUser | null
   /** The result of the `context` handler, after its first call. */

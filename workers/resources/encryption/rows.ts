@@ -20,7 +20,7 @@ const BYTES: ReadonlySet<string> = new Set(['values', 'rest', 'result'])
 
 const decoder = new TextDecoder()
 
-/** Of a row, a list of rows, a page of them, or a step; `kind` is that of the step around a row. */
+/** Finds the values of a row, a list of rows, a page of them, or a step; `kind` is that of the step around a row. */
 export function sealedCells(read: unknown, found: SealedCell[] = [], kind?: unknown): SealedCell[] {
   if (Array.isArray(read)) for (const each of read) sealedCells(each, found, kind)
   else if (typeof read === 'object' && read !== null && !(read instanceof Uint8Array)) inRow(read, found, kind)

@@ -78,7 +78,7 @@ export async function searchItems(deps: Deps, access: Access, body: ItemSearch):
   return found
 }
 
-/** What an item must have. Authorization may also filter by the namespace and the key, which are no members of the value. */
+/** Conditions that an item must meet. Authorization may also filter by the namespace and the key, which are no members of the value. */
 function conditionsOf(filter: JsonObject | null | undefined, { members }: Access): KeyCondition[] {
   const { namespace: _, key: _key, ...own } = members
   return [...itemConditions(filter ?? {}), ...itemConditions(own)]

@@ -1,4 +1,4 @@
-/** What reads and writes of items share: which items a caller sees, and how long items live. */
+/** Rules that reads and writes of items share: which items a caller sees, and how long items live. */
 import { parseJson } from '../../../schemas/exact.js'
 import type { ItemTtlDefaults } from '../../../schemas/items/items.js'
 import { merge } from '../../../schemas/json.js'

@@ -41,7 +41,7 @@ export async function putItem(deps: Deps, access: Access, body: ItemPut): Promis
   deps.rankings.note(access.app, step.row)
 }
 
-/** As `putItem`; an item that does not exist is removed only where one with this key would be visible. */
+/** Like `putItem`; an item that does not exist is removed only where one with this key would be visible. */
 export async function removeItem(deps: Deps, access: Access, body: ItemRef): Promise<void> {
   const step = removeStep(access.app, body)
   if (access.filter === null) return void (await deps.store.apply([step]))

@@ -1,5 +1,5 @@
 /**
- * What the langgraph.json of an application says about webhooks, as its graph workers announce it. The headers may hold
+ * The webhook settings of an application's langgraph.json, as its graph workers announce it. The headers may hold
  * credentials, so they are encrypted at rest.
  */
 import type { WebhookField, WebhookSettings, WebhookUrlRules } from '../../../schemas/webhooks.js'
@@ -21,7 +21,7 @@ export interface WebhookRules {
 }
 
 export interface AppWebhooks {
-  /** Of the pool that executes a run of the application. */
+  /** The settings of the pool that executes a run of the application. */
   rules(app: string, pool: string): Promise<WebhookRules>
   /** The headers of a delivery. Throws when no key opens them. */
   headers(app: string, pool: string): Promise<{ [name: string]: string }>

@@ -98,7 +98,7 @@ function methodOf({
   return (['client_secret_basic', 'client_secret_post'] as const).find(one => supported.includes(one)) ?? 'none'
 }
 
-/** What fails is the fault of the address, or of the server behind it. */
+/** Failures are the fault of the address, or of the server behind it. */
 async function step<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

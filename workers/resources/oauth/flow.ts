@@ -250,7 +250,7 @@ async function complete(
   return (await saveGrant(deps, provider, flow.body, granted, 'granted', ended)) === null ? 'provider_deleted' : null
 }
 
-/** What a waiting client learns now. A token of no user is shown to its own key only. */
+/** The answer that a waiting client gets now. A token of no user is shown to its own key only. */
 export async function peek(deps: Deps, { auth_id }: AuthRef, head: CallHead): Promise<Waited> {
   const row = isUuid(auth_id) ? await deps.store.records.get(FLOW, auth_id.toLowerCase()) : null
   if (row === null || row.due_at === null || row.due_at <= clock.now()) return { status: 'not_found' }

@@ -37,5 +37,5 @@ export function redirectOf(
 const CLAIMED =
   'The address that providers send users back to must not come from the Host of a request: set WEFT_PUBLIC_URL to the address of this server, or WEFT_ALLOWED_HOSTS to its names'
 
-/** Of the callback: the first is the one that is used. */
+/** Addresses of the callback: the first is the one that is used. */
 const PATHS = ['/v2/auth/callback', '/api-host/v2/auth/callback', '/host-oauth-callback'] as const

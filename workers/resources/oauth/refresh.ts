@@ -135,7 +135,7 @@ function notRefreshed({ link }: Deps, token_id: string, provider_id: string, err
 }
 
 /**
- * What the provider refuses is not repeated. Nothing is sent when an answer might come after `until` (ms), as after a
+ * A request that the provider refuses is not repeated. Nothing is sent when an answer might come after `until` (ms), as after a
  * pause of this process: another worker may use the refresh token then.
  */
 async function withTries(work: () => Promise<Granted>, until: number): Promise<Granted> {

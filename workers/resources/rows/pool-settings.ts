@@ -1,5 +1,5 @@
 /**
- * What the langgraph.json of an application says about its data, as the graph workers of each pool announce it. It is
+ * The data settings of an application's langgraph.json, as the graph workers of each pool announce it. It is
  * stored, because resource workers need it also while no graph worker runs.
  */
 import { isDeepStrictEqual } from 'node:util'
@@ -10,15 +10,15 @@ import { newRecord } from './record.js'
 export interface PoolSettings<Value> {
   /** The settings of the application's pools, in the order of their names; cached for 5 s. */
   of(app: string): Promise<Value[]>
-  /** Those of one pool; null when it has none. */
+  /** The settings of one pool; null when it has none. */
   get(app: string, pool: string): Promise<Value | null>
-  /** As `get`, from the store and not from the cache. */
+  /** Like `get`, from the store and not from the cache. */
   stored(app: string, pool: string): Promise<Value | null>
   /** Replaces the settings of a pool; null removes them. */
   announce(app: string, pool: string, value: Value | null): Promise<void>
 }
 
-/** What another resource worker stored shows here after this time. */
+/** A value that another resource worker stored shows here after this time. */
 const CACHE_MS = 5_000
 const MAX_POOLS = 100
 

@@ -50,7 +50,7 @@ export async function cancel(deps: Deps, run_id: string, action: Action, reason:
   if (run !== undefined) await deps.serialize(run.thread_id, () => cancelNow(deps, run, action, reason))
 }
 
-/** As `cancel`, inside the work of its thread. */
+/** Like `cancel`, inside the work of its thread. */
 export async function cancelNow(deps: Deps, found: RunSummary, action: Action, reason: string): Promise<void> {
   const { store } = deps
   const { app, run_id, thread_id } = found

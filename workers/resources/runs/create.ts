@@ -75,7 +75,7 @@ async function acceptRow(creation: Creation): Promise<void> {
   const { run_id, brings } = target
   const stateless = brings !== null
   const record = key === undefined ? null : keyRecord(key, run, { run_id, stateless, text: shortText(run) })
-  // As the official server does: a thread that a run creates gets the metadata of the run.
+  // Like on the official server, a thread that a run creates gets the metadata of the run.
   const metadata = withoutAuth(merge(body.metadata))
   const conditions = {
     mayCreate: body.if_not_exists === 'create',

@@ -1,4 +1,4 @@
-/** What an ended run adds to the figures. */
+/** The figures of ended runs. */
 import type { Link } from '../../../bus/connect.js'
 import type { RunSummary } from '../../../store/rows/runs.js'
 

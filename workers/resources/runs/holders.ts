@@ -23,7 +23,7 @@ const LATE_MS = 500
 const TICK_MS = 500
 /** A tick that is later than this means that the process was paused, or its event loop blocked. */
 const PAUSE_MS = 1_500
-/** What passed since the last ping is lost for the wait when an outage begins. */
+/** The time since the last ping is lost for the wait when an outage begins. */
 const PING_MS = 500
 /** A ping that takes longer is an outage. */
 const OUTAGE_MS = 2_000

@@ -26,7 +26,7 @@ export interface Target {
   mode: RunMode
   /** The authenticated caller. */
   user?: AuthUser | null
-  /** What the caller may see; absent: the run is created inside the cluster, which sees the whole application. */
+  /** The rights of the caller; absent: the run is created inside the cluster, which sees the whole application. */
   access?: { assistants: Access; threads: Access }
   /** The key of the caller; absent: it has none. */
   key?: CallHead['key']

@@ -61,7 +61,7 @@ export async function count(deps: Deps, access: Access, filter: RunFilter): Prom
   }
 }
 
-/** What the store compares. */
+/** The conditions that the store compares. */
 function conditionsOf({ app, keys }: Access, filter: RunFilter): RunConditions {
   const { graph_id, assistant_id, thread_id, key_id, with_thread, created_after, created_before } = filter
   const conditions: RunConditions = { app }
@@ -86,7 +86,7 @@ function statusesOf({ status, text }: RunFilter): readonly RunStatus[] | null {
   return wanted.length === 0 ? FAILED : FAILED.filter(one => wanted.includes(one))
 }
 
-/** Those of some runs that match what the store does not compare; null: it compares everything. */
+/** Selects the runs that match the conditions which the store does not compare; null: it compares all of them. */
 function matcherOf({ store }: Deps, access: Access, { metadata, text }: RunFilter) {
   const isAny = !metadata || Object.keys(metadata).length === 0
   if (isAny && !text && access.filter === null) return null

@@ -233,7 +233,7 @@ function deliverAndWake({ deps, thread, run }: Settling): Progress {
   return ENDED
 }
 
-/** What decides the thread's values, interrupts and status. Null: it cannot be computed now. */
+/** The data that decides the thread's values, interrupts and status. Null: it cannot be computed now. */
 type LeftBehind = Pick<Left, 'next' | 'interrupts' | 'fresh'> & { values: Uint8Array | null; rest: Uint8Array | null }
 
 async function finalStateOf(
@@ -263,7 +263,7 @@ async function rollback(deps: Deps, run: RunSummary, thread: ThreadRow): Promise
   const after = { active: null, queue: thread.queue, settled: base.settled }
   const failed = await store.apply([
     { step: 'checkpoints.rollback', thread_id, run_id },
-    // What is kept is mostly that of the base still: the run has not ended, so it has left none.
+    // The kept state is mostly that of the base still: the run has not ended, so it has left none.
     ...(kept?.latest_checkpoint_id === base.latest_checkpoint_id
       ? []
       : [noState(thread_id, base.latest_checkpoint_id)]),

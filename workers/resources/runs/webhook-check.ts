@@ -25,7 +25,7 @@ export async function webhookOf(
 }
 
 /**
- * What webhooks of an application may call: as WEFT_ALLOW_HOSTS says, less what the application closes, and with what it
+ * Addresses that webhooks of an application may call: as WEFT_ALLOW_HOSTS says, less those it closes, and with those it
  * opens if the operator has written its rules.
  */
 export function allowedFor({ url, by_operator }: WebhookRules, allowed: Allowed): Allowed {

@@ -8,7 +8,7 @@ import type { Scheduling } from '../../../schemas/auth/scheduling.js'
 import type { OccupiedSlots, ReadyRun } from '../../../store/rows/runs.js'
 import { limitsOf, weightOf } from './rules.js'
 
-/** What is asked of the store. */
+/** Questions to the store. */
 export interface View {
   ready(per: number, tenants: number): Promise<ReadyRun[]>
   occupied(): Promise<OccupiedSlots[]>

@@ -1,4 +1,4 @@
-/** What the settings of an operator say about one run: its tenant, its priority, the limits that count it. */
+/** The settings of an operator applied to one run: its tenant, its priority, the limits that count it. */
 import { createHash } from 'node:crypto'
 import type { Scheduling } from '../../../schemas/auth/scheduling.js'
 import { fail } from '../../../schemas/errors.js'

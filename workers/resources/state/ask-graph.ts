@@ -62,7 +62,7 @@ export async function askHost(
 /** No host answered: none is ready, or none in time. */
 export const isUnavailable = (error: unknown): boolean => error instanceof WeftError && error.code === 'unavailable'
 
-/** As askHost, with the graph and the assistant of the thread. Throws bad_request when the thread has no graph. */
+/** Like askHost, with the graph and the assistant of the thread. Throws bad_request when the thread has no graph. */
 export async function askGraph(deps: Deps, row: ThreadRow, question: Question): Promise<Uint8Array> {
   const { app, thread_id } = row
   const { graph_id, assistant_id } = await authorOf(deps, row)

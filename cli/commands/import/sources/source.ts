@@ -5,7 +5,7 @@ import type { ThreadState } from '../../../../schemas/threads.js'
 import type { Kind } from '../journal.js'
 
 export interface Source {
-  /** As the journal and the report call it: without a password. */
+  /** The name in the journal and the report: without a password. */
   readonly name: string
   /** Zero where it is not known: the bar then shows what was seen. */
   count(kind: Kind): Promise<number>

@@ -18,11 +18,11 @@ from ..modules import advice_on, extend_path, import_module
 
 @dataclass(frozen=True)
 class Export:
-    # Of langgraph.json, for messages: `./auth.py:auth`.
+    # The text of langgraph.json, for messages: `./auth.py:auth`.
     text: str
     # Absolute path of the file, or the name of a module; of an embedder also `provider:model`.
     place: str
-    # Of the export; None: `place` is `provider:model`.
+    # The name of the export; None: `place` is `provider:model`.
     name: str | None
     folder: str
 
@@ -44,7 +44,7 @@ class Export:
 
 @dataclass(frozen=True)
 class AppDescription:
-    # Of langgraph.json.
+    # The folder of langgraph.json.
     folder: str
     # Folders of `dependencies`, absolute: their modules can be imported.
     dependencies: list[str]

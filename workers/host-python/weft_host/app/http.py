@@ -18,7 +18,7 @@ from .loopback import EdgeApp
 APP_SOCKET = "app/app.sock"
 # The edge closes unused connections.
 KEEP_ALIVE_S = 24 * 3600
-# Of the lifespan's end. The parent kills this process after 3 s.
+# Time limit of the lifespan's end, in seconds. The parent kills this process after 3 s.
 STOP_S = 2.0
 LOOK_S = 0.01
 
@@ -113,5 +113,5 @@ def prefixes_of(app: Any) -> list[str]:
 
 def prefix_of(route: Any) -> str:
     path = getattr(route, "path", None)
-    # Of a host, or of a router that FastAPI includes: any path.
+    # A route of a host, or of a router that FastAPI includes: any path.
     return path.split("{")[0] or "/" if isinstance(path, str) else "/"

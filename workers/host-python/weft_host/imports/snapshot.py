@@ -15,7 +15,7 @@ from ..state import interrupt_of, reference_of, visible
 # Channels of the library; the others are keys of the state.
 OWN = ("__", "branch:", "join:", "start:")
 SENDS = "__pregel_tasks"
-# What a task writes that asks, was answered, or failed. One that has finished writes to another channel, if only to
+# The channels of a task that asks, was answered, or failed. One that has finished writes to another channel, if only to
 # `__no_writes__`.
 UNFINISHED = ("__interrupt__", "__resume__", "__error__")
 

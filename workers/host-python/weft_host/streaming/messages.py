@@ -37,7 +37,7 @@ class Accumulated:
         self.push = push
         self.growing: dict[str, BaseMessageChunk] = {}
         self.whole: set[str] = set()
-        # Those whose metadata was sent.
+        # Ids whose metadata was sent.
         self.told: set[str] = set()
         self.complete: set[str] = set()
         # Namespaces whose first state was seen: it holds the messages of earlier runs.
