@@ -25,7 +25,7 @@ const THREADS = {
   'sqlite-reader': 'store/sqlite/reader',
   'sqlite-backup': 'store/sqlite/backup-thread',
 }
-/** Those that load most of their code at once: a file each. */
+/** Programs that load most of their code at once: a file each. */
 const ALONE = {
   ranking: 'workers/resources/vectors/rank-thread',
   probe: 'workers/deploy/process/probe-child',
@@ -181,5 +181,5 @@ const made = new Set([basename(mark), LIBRARY, ...outputs.map(([path]) => basena
 for (const file of readdirSync(programs)) if (!made.has(file)) rmSync(join(programs, file))
 const licenses = [...packagesOf(outputs.map(([, output]) => output))].sort().map(licenseOf)
 writeFileSync(mark, `${licenses.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`)
-// What was compiled meanwhile may not be in them.
+// Files that were compiled meanwhile may not be in them.
 utimesSync(mark, since, since)

@@ -9,7 +9,7 @@ import { build } from 'esbuild'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
-/** What makes every compiled file stale. */
+/** Files that make every compiled file stale. */
 const ALL = ['tsconfig.json', 'package-lock.json', 'scripts/build.mjs']
 const ROOMS = ['bus', 'store', 'edge', 'workers', 'cli', 'scripts', 'test']
 /** They have compilers of their own, or none. */

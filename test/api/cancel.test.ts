@@ -45,7 +45,7 @@ t.test('cancel stops the work, and answers when it has stopped', async t => {
     })
   }
 
-  // What a cancel does to the work depends on no client.
+  // The effect of a cancel on the work depends on no client.
   const client = lines.at(-1)!.connect(cluster.url)
   const statusOf = async (thread_id: string, run_id: string) => (await client.runs.get(thread_id, run_id)).status
 

@@ -29,7 +29,7 @@ interface Cron {
   [field: string]: unknown
 }
 
-/** As spelled on the wire. */
+/** The spelling on the wire. */
 const snake = (payload: object) =>
   Object.fromEntries(
     Object.entries(payload).map(([key, value]) => [key.replace(/[A-Z]/g, one => `_${one.toLowerCase()}`), value]),

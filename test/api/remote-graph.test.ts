@@ -65,7 +65,7 @@ t.test('state, its history, and a change of it', async t => {
 t.test('state of a thread, and an interrupt that is answered', async t => {
   const config = await newThread()
   const graph = remote('ask')
-  // As a node it would interrupt its parent graph: the library throws an interrupt for the parent.
+  // A node would interrupt its parent graph: the library throws an interrupt for the parent.
   const thrown = await graph.invoke({ question: 'sure?' }, config).catch((error: unknown) => error)
   t.match(thrown, { interrupts: [{ value: { question: 'sure?' } }] })
   // It stops reading at the interrupt, a moment before the end of the run is stored.

@@ -25,7 +25,7 @@ function run(shell: string, args: string[], script: string): string {
   return stdout
 }
 
-/** As the package bash-completion sets these; two times, as a person reads ~/.bashrc again. */
+/** Set like this by the package bash-completion; two times, as a person reads ~/.bashrc again. */
 const BASH = `_get_comp_words_by_ref() { words=("\${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=\${words[cword]}; prev=\${words[cword-1]}; }
 compopt() { :; }
 source <(weft complete bash)

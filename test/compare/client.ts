@@ -5,7 +5,7 @@ import type { Call } from './case.js'
 
 export interface Answer {
   status: number
-  /** Those that clients read. */
+  /** The headers that clients read. */
   headers: { [name: string]: string }
   body?: unknown
   events?: { event: string; data: unknown; numbered: boolean }[]

@@ -72,7 +72,7 @@ async function execute({ name, calls }: Case, { ours, theirs, language, score, s
       else score.unexplained++
       for (const difference of unknown.slice(0, SHOWN)) say(lineOf(place, difference))
       if (unknown.length > SHOWN) say(`    and ${unknown.length - SHOWN} more`)
-      // What follows depends on it.
+      // The next steps depend on it.
       if (answers[0].status !== answers[1].status) return
     } catch (error) {
       score.comparisons++

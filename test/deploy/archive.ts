@@ -1,10 +1,10 @@
 /** Tar archives with any content, also such that no program would write. */
 export interface Entry {
   path: string
-  /** Of the pax header before it; overrides `path`. */
+  /** The path of the pax header before it; overrides `path`. */
   name?: string
   text?: string
-  /** As in the header: 0 file, 1 link, 2 symbolic link, 3 device, 5 folder, 6 fifo. */
+  /** The type in the header: 0 file, 1 link, 2 symbolic link, 3 device, 5 folder, 6 fifo. */
   type?: string
   link?: string
   mode?: number

@@ -37,7 +37,7 @@ t.setTimeout(120_000)
 
 const never = new AbortController().signal
 const quiet = () => {}
-/** Of the processes of this file: others that run beside it are not ended with them. */
+/** Marks the processes of this file: others that run beside it are not ended with them. */
 const mark = `build-${process.pid}.`
 const redactor = openRedactor([])
 type T = { teardown(work: () => unknown): void }

@@ -49,7 +49,7 @@ export class Office {
     }
   }
 
-  /** As a client that repeats its request when it receives no answer. */
+  /** Acts like a client that repeats its request when it receives no answer. */
   async request<T>(handle: (deps: Deps) => Promise<T>, verb = ''): Promise<T> {
     try {
       return await this.answer(handle, verb)

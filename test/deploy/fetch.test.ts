@@ -15,7 +15,7 @@ import { application, makeRepository, sourcesFolder } from './repository.js'
 
 const never = new AbortController().signal
 const redactor = openRedactor([])
-/** Of the processes of this file: others that run beside it are not ended with them. */
+/** Marks the processes of this file: others that run beside it are not ended with them. */
 const mark = `fetch-${process.pid}.`
 
 /** Serves the bare repositories of the folder by git's own program for web servers (CGI). */

@@ -187,7 +187,7 @@ async function expireLease(deps: Deps, id: string): Promise<void> {
 interface Case {
   order: Order
   machine: Machine
-  /** Of the resource worker that dies, and of the next one. */
+  /** Settings of the resource worker that dies, and of the next one. */
   dying: Deps
   deps: Deps
   death: Death

@@ -294,7 +294,7 @@ for (const answered of ['never', 'late'] as const)
     const tasks = [taskOf('r', { artefact: 'a' })]
     let ended = () => {}
     const done = new Promise<void>(end => (ended = end))
-    /** As the store counts it: from when the call arrives there. */
+    /** The time that the store counts: from when the call arrives there. */
     const lease = (ms: number) => setTimeout(() => steps.push('expired'), LEASE_MS + ms)
     let expiry: NodeJS.Timeout | undefined
     const client = {

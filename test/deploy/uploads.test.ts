@@ -166,7 +166,7 @@ t.test('uploads', async t => {
       404,
     )
 
-    // As the server signs it, at another time.
+    // The server signs it in the same way, at another time.
     const [, , , id, , upload_id] = new URL(upload_url).pathname.split('/')
     const signed = (expires: number) => {
       const [signature] = openRing(ENCRYPTION_KEY).prints(`upload ${id} ${upload_id} ${expires}`)
@@ -283,7 +283,7 @@ t.test('uploads', async t => {
     t.equal(second.status, 'DEPLOYED', second.status_message ?? '')
     t.match((await control.buildLog(one.id, second.id)).join('\n'), /artefact [0-9a-f]{64} exists already/)
 
-    // Of the latest upload.
+    // The archive of the latest upload.
     const { body } = await control.ask<Deployment>('PATCH', `/v2/deployments/${one.id}`, {
       secrets: [{ name: 'TOKEN', value: 'a-secret-value' }],
     })

@@ -182,7 +182,7 @@ t.test('wrong keys of one address leave right keys of it alone, on both planes',
   const [run, control] = ['/threads', '/v2/deployments'] as const
   const statuses: number[] = []
   let done = false
-  // As many at once as the line of a plane takes, without an end.
+  // The line of a plane takes so many at once, without an end.
   const wrong = Array.from({ length: 120 }, async (_, i) => {
     const unknown = `weft_${`${i}`.padStart(16, '0')}_${'x'.repeat(43)}`
     while (!done) statuses.push((await ask(i % 2 ? run : control, unknown)).status)

@@ -193,7 +193,7 @@ t.test('content types and empty bodies', async t => {
   t.equal(await of('', ''), 200)
   t.equal(await of('', '{}'), 200)
   t.equal(await of('Content-Type: text/plain\r\n', '{}'), 200)
-  // As `curl -d` sends it.
+  // `curl -d` sends it so.
   t.equal(await of('Content-Type: application/x-www-form-urlencoded\r\n', '{}'), 200)
   t.equal(await of('Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 0\r\n', ''), 200)
   for (const type of ['application/octet-stream', 'text/html', 'application/vnd.api+json'])

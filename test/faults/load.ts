@@ -10,7 +10,7 @@ type Input = () => { assistant_id: string; input: object }
 
 /** Callers at the same time, so that a fault meets several calls in flight. */
 const CALLERS = 4
-/** Of each caller between two runs: 16 runs a second at most, together. */
+/** Pause of each caller between two runs: 16 runs a second at most, together. */
 const PAUSE_MS = 250
 
 /** Four callers create runs, each one after the other, until `stop`; a run that was answered 2xx must end as success. */

@@ -136,7 +136,7 @@ t.test('an asynchronous standby lacks the last ones, and everything else goes on
   const answered = accepted.length
   await failOver(sender as number)
   const all = await outcomes(accepted)
-  // Those of the four callers may have been on their way.
+  // The last ones of the four callers may have been on their way.
   const [before, meanwhile, after] = [all.slice(0, known - 4), all.slice(known, answered), all.slice(-SOME / 2)]
   t.same([...new Set(before)], ['success'], 'what it has goes on')
   t.ok(meanwhile.includes('gone'), `${meanwhile.filter(one => one === 'gone').length} of ${meanwhile.length} are gone`)

@@ -48,7 +48,7 @@ t.test('kill -9 of an edge: its clients resume at the other edge, every event on
   t.teardown(() => roles.stop())
   const [first, second] = roles.urls as [string, string]
   const COUNT = 300
-  /** As a client of the API: 503 means "again after a second". */
+  /** Acts like a client of the API: 503 means "again after a second". */
   const resume = async (url: string, from: string): Promise<Reading> => {
     const reading = readStream(url, { headers: { 'last-event-id': from } })
     const isBusy = await reading.then(

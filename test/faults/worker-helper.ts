@@ -203,7 +203,7 @@ export async function startWorkers(settings: Partial<Config> = {}): Promise<Work
     threadRow: async thread_id =>
       json((await caller.ask(rpc('threads', 'get'), { request_id: 't', params: { thread_id } })).body),
     async cancel(run_id) {
-      // As after a disconnect of the client that created the run.
+      // Like after a disconnect of the client that created the run.
       await caller.ask(rpc('runs', 'disconnect'), { request_id: 't' }, Buffer.from(JSON.stringify({ run_id })))
     },
     async stop() {

@@ -140,7 +140,7 @@ t.test('a socket of somebody else is not taken', { skip }, async t => {
   temporary(t)
   const folder = openSocketFolder(user)
   t.teardown(() => folder.remove())
-  // Of root: a system without fs.protected_hardlinks lets the user give it a second name.
+  // A file of root: a system without fs.protected_hardlinks lets the user give it a second name.
   const server = listen(join(folder.path, 'app/app.sock'))
   t.teardown(server.close)
   t.throws(() => takeSocket(folder.path, user), /has put something else/)

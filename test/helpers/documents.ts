@@ -16,7 +16,7 @@ export interface Block {
   page: string
   line: number
   language: string
-  /** Of a file, relative to the folder. */
+  /** The path of a file, relative to the folder. */
   title: string | null
   /** '', 'server' or 'background'. */
   kind: string
@@ -57,7 +57,7 @@ const STARTED = /\bstarted\b|Local:/
 const RELOADED = /reloaded in \d+ ms/g
 const START_MS = 90_000
 const COMMAND_MS = 60_000
-/** Of the output in the message of a failure. */
+/** Length of the output in the message of a failure. */
 const SHOWN = 2_000
 
 /** `python`: an interpreter with langgraph, which becomes python3 and WEFT_PYTHON. */

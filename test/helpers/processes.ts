@@ -16,7 +16,7 @@ export const rssOf = (pid: number): number => Number(LINE.exec(readFileSync(`/pr
 /** Open descriptors; throws when the process has ended. */
 export const descriptorsOf = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length
 
-/** Those of them that are connections to this port; throws when the process has ended. */
+/** Sockets that are connections to this port; throws when the process has ended. */
 export function connectionsTo(pid: number, port: number): number {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   const sockets = new Set<string>()

@@ -118,7 +118,7 @@ class Supervisor:
         self.items: list[dict[str, Any]] = []
         self.item_slots: list[int] = []
         self.answer_items: Callable[[list[dict[str, Any]]], list[Any]] = lambda operations: [None] * len(operations)
-        # What is answered to questions; Answer.OK: the answer.
+        # Answers to questions; Answer.OK: the answer.
         self.refusal = Answer.OK
         self.thread_of: dict[int, str] = {}
         self.events: dict[int, list[tuple[int, str, Any]]] = {}

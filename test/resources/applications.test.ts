@@ -15,7 +15,7 @@ import { github } from '../helpers/control.js'
 import { until } from '../helpers/until.js'
 import { stage } from './stage.js'
 
-/** As its graph worker does. */
+/** Announces it like its graph worker. */
 const announce = (registration: Registration, deps: Deps) => register(registration, registration, deps)
 
 t.test('a caller cannot choose the application of its call', async t => {

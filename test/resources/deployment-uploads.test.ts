@@ -174,7 +174,7 @@ t.test('a crash between any two steps', async t => {
       if (!(error instanceof Crash)) throw error
     })
     dying.crashAfter(Number.POSITIVE_INFINITY)
-    // As the next claim of a deploy worker would.
+    // The next claim of a deploy worker does the same.
     if ((await findDeployment(store, id)) !== null) {
       const { removeDeployment } = await import('../../workers/resources/deployments/write.js')
       await removeDeployment(deps, (await findDeployment(store, id))!)

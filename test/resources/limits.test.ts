@@ -18,7 +18,7 @@ import { remove } from '../../workers/resources/runs/remove.js'
 import { removeThread } from '../../workers/resources/threads/remove.js'
 import { stage } from './stage.js'
 
-/** As its graph worker does. */
+/** Announces it like its graph worker. */
 const announce = (registration: Registration, deps: Deps) => register(registration, registration, deps)
 
 interface Handler {

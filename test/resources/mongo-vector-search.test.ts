@@ -62,7 +62,7 @@ async function find(rankings: Rankings, query: number[], prefix: string[] = []) 
   return found
 }
 
-/** As `find`; asks again while the copies are being made. */
+/** Like `find`; asks again while the copies are being made. */
 async function found(rankings: Rankings, query: number[], prefix: string[] = []) {
   for (;;)
     try {
@@ -227,7 +227,7 @@ t.test('items of before, and copies that a crash left, are found as the items ar
   const { open, put, remove, copies, isHere, db } = await place(t)
   if (!isHere) return t.comment(NO_SWITCH)
   for (let i = 0; i < 70; i++) await put(`k${i}`, [[1, i, 0, 0]])
-  // As a version without copies has written them.
+  // A version without copies has written them so.
   await db.collection('items').updateMany({}, { $unset: { _copied: '' } })
   const rankings = open(FEW)
   t.equal((await found(rankings, [1, 0, 0, 0])).length, 70)

@@ -5,7 +5,7 @@ import { itemFilter } from '../../schemas/items/items.js'
 import { itemConditions, itemKeys } from '../../schemas/items/keys.js'
 import type { JsonObject } from '../../schemas/json.js'
 
-/** As the stores read a condition. */
+/** Reads a condition like the stores. */
 const isCandidate = (value: JsonObject, filter: JsonObject): boolean => {
   const keys = itemKeys(value)
   return itemConditions(filter).every(

@@ -10,7 +10,7 @@ export interface Program {
   image: string
   args: string[]
   env: { [name: string]: string }
-  /** Of Docker Compose. */
+  /** Networks of Docker Compose. */
   networks: string[]
   /** Folders of this repository, by their path in the container. */
   folders: { [path: string]: string }
@@ -58,7 +58,7 @@ export interface Manifest {
   kind: string
   metadata: { name: string; namespace?: string }
   data?: { [name: string]: string }
-  /** Of a Secret. */
+  /** Data of a Secret. */
   stringData?: { [name: string]: string }
   // biome-ignore lint/suspicious/noExplicitAny: a test reads what the schemas of Kubernetes have checked.
   spec?: any
@@ -89,7 +89,7 @@ export function manifestsOf(folder: string): Manifest[] {
 /** The chart of deploy/helm is rendered by a program, which not every machine has. */
 export const HELM = process.env.HELM ?? 'helm'
 const isHelm = spawnSync(HELM, ['version']).status === 0
-/** Of a test that renders the chart. */
+/** Options of a test that renders the chart. */
 export const helmOptions = isHelm ? {} : { skip: 'no program helm on PATH, nor named by HELM' }
 
 /** Arguments of helm that render the chart with the values of one of its files. */

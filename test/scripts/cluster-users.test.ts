@@ -134,7 +134,7 @@ t.test('the configuration of the NATS servers', async t => {
   const cluster = read('deploy/nats/cluster.conf')
   t.match(cluster, /^include server\.conf$/m)
   t.match(cluster, /^ {2}authorization \{ user: server, password: \$NATS_CLUSTER_PASSWORD/m)
-  // As that of `weft start`.
+  // The same as that of `weft start`.
   const own = read('cli/nats/config.ts')
   for (const setting of ['max_payload', 'max_pending', 'write_deadline', 'ping_interval', 'ping_max', 'sync_interval'])
     t.equal(valueIn(server, setting), valueIn(own, setting), setting)

@@ -35,7 +35,7 @@ t.test('each program has the secrets of its role alone', helmOptions, async t =>
   t.match(given['weft-graphs-default'], 'nats://{NATS_POOL_DEFAULT}@weft-nats-0.weft-nats:4222,nats://weft-nats-1')
 })
 
-/** As much of an API server as `lookup` needs; answers with these Secrets. */
+/** The part of an API server that `lookup` needs; answers with these Secrets. */
 async function startApi(t: Test, secrets: { [name: string]: object }): Promise<string> {
   const pages: { [path: string]: object } = {
     '/version': { major: '1', minor: '33', gitVersion: 'v1.33.0' },

@@ -28,7 +28,7 @@ interface Policy {
 interface End {
   namespace?: string
   labels?: { [label: string]: string }
-  /** Of a pod one of the cluster's, which are private. */
+  /** Pods have a private address of the cluster. */
   ip: string
 }
 

@@ -1,4 +1,4 @@
-/** What of the driver's errors means that the database cannot be used now. */
+/** Errors of the driver that mean that the database cannot be used now. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   MongoBulkWriteError,

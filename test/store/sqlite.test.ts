@@ -410,7 +410,7 @@ t.test('every statement uses an index', async t => {
   const isScan = (line: string) =>
     /^SCAN/.test(line) && !/VIRTUAL TABLE|CONSTANT ROW|USING (COVERING )?INDEX/.test(line)
 
-  /** Of what is merged from two indexes, each half is bounded; `few` are the rows of a rare key. */
+  /** When two indexes are merged, each half is bounded; `few` are the rows of a rare key. */
   const isUnbounded = (line: string) => isScan(line) && !/^SCAN (\(subquery|found|few)/.test(line)
 
   const row = thread()

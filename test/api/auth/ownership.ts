@@ -150,7 +150,7 @@ export async function createOwned(
   return { thread_id, run_id, checkpoint_id, assistant_id, cron_id, namespace: 'x' }
 }
 
-/** Of a server with the rules of test/apps/auth. */
+/** Asks a server with the rules of test/apps/auth. */
 export async function matrix(t: Test, url: string): Promise<void> {
   const alice = async (method: string, path: string, body?: unknown) => {
     const answer = await send(url, method, path, 'alice', body)

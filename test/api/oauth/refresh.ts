@@ -21,7 +21,7 @@ export async function refreshRows(t: Test, stage: OauthStage): Promise<void> {
     await sleep(1_100)
     return token
   }
-  /** As the provider sees it. */
+  /** Whether the provider takes the token. */
   const isAlive = async (token: string) => {
     const answer = await fetch(`${oidc.issuer}/me`, { headers: { authorization: `Bearer ${token}` } })
     await answer.text()

@@ -22,7 +22,7 @@ const python: { [name: string]: string } =
 let others: Promise<Roles> | null = null
 t.teardown(async () => (await others)?.stop())
 
-/** As the built-in application, and as one whose graph workers are its only home. */
+/** Served as the built-in application, and as one whose graph workers are its only home. */
 const SERVERS: readonly [where: string, start: (t: Test, name: string) => Promise<string>][] = [
   [
     'built-in',

@@ -30,7 +30,7 @@ export const counter = new StateGraph(Annotation.Root({ steps: Annotation(), num
   .addConditionalEdges('count', ({ numbers, steps }) => (numbers.length < steps ? 'count' : END))
   .compile()
 
-/** As counter, over a channel that is kept as changes, and whole after every fourth. */
+/** Like counter, over a channel that is kept as changes, and whole after every fourth. */
 const changes = new DeltaChannel((left, writes) => left.concat(...writes), { snapshotFrequency: 4 })
 export const delta = new StateGraph(Annotation.Root({ steps: Annotation(), numbers: () => changes }))
   .addNode('count', ({ numbers }) => ({ numbers: [numbers.length + 1] }))

@@ -93,7 +93,7 @@ export const outer = new StateGraph(MessagesAnnotation)
   .addEdge('agent', 'note')
   .compile()
 
-/** As a provider with everything: reasoning, text, two calls of tools at once, its own keys, usage. */
+/** The answer of a provider with everything: reasoning, text, two calls of tools at once, its own keys, usage. */
 const provider = new ScriptedModel(
   [
     { content: [{ type: 'reasoning', reasoning: 'let me ', index: 0 }], additional_kwargs: { trace: 'abc' } },

@@ -1,4 +1,4 @@
-/** As little as an application can do: compares a header. */
+/** The least that an application can do: compares a header. */
 import { Auth, HTTPException } from '@langchain/langgraph-sdk/auth'
 
 export const auth = new Auth().authenticate(request => {

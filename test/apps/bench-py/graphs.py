@@ -45,7 +45,7 @@ async def write_chunks(state: Chunks) -> Chunks:
         if delay_ms > 0:
             await asyncio.sleep(delay_ms / 1000)
         elif i % 50 == 49:
-            # As code does that waits for something now and then.
+            # Like code that waits for something now and then.
             await asyncio.sleep(0)
         write({"i": i})
     return {"done": count}

@@ -19,7 +19,7 @@ export const custom = one(
     if (start_ms > 0) await sleep(start_ms)
     for (let i = 0; i < count; i++) {
       if (delay_ms > 0) await sleep(delay_ms)
-      // As code does that waits for something now and then.
+      // Like code that waits for something now and then.
       else if (i % 50 === 49) await turn()
       writer({ i })
     }

@@ -8,7 +8,7 @@ export interface FakePod {
   name: string
   namespace: string
   image: string
-  /** Of the container, with what it takes from Secrets and ConfigMaps. */
+  /** Variables of the container, with those it takes from Secrets and ConfigMaps. */
   env: { [name: string]: string }
   labels: { [name: string]: string }
   /** It writes a line to its output. */

@@ -110,7 +110,7 @@ async function checkHistories(stage: Stage, { urls }: Roles, ended: readonly Ite
   stage.expect(doubled === 0, `${doubled} of ${some.length} histories lack checkpoints, or have two of one step`)
 }
 
-/** Of the load: threads of crons and of other loads may be busy meanwhile. */
+/** Threads of the load: those of crons and of other loads may be busy meanwhile. */
 async function checkThreads(stage: Stage, { urls }: Roles, items: readonly Item[]): Promise<void> {
   const own = new Set(items.map(({ thread_id }) => thread_id))
   const request = { url: urls[0]!, path: '/threads/search', body: { status: 'busy', limit: 1_000 } }

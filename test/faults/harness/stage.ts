@@ -26,7 +26,7 @@ export interface Stage {
   /** The size of the load: `--quick`, the usual one, `--long` (the usual one when there is none). */
   size(quick: number, usual: number, long?: number): number
   quick: boolean
-  /** Of the sizes that were asked for. */
+  /** The load of the sizes that were asked for. */
   load(): Size
   random: Random
   tally: Tally

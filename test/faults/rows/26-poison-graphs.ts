@@ -23,7 +23,7 @@ const HARMS = [
   { harm: 'flood', status: 'success', error: null },
 ] as const
 const LIMIT_S = 5
-/** Of one run: 200 MB of six runs. */
+/** Bytes of one run: 200 MB of six runs. */
 const FLOOD_MB = 33
 const FACTOR = 1.5
 /** Below this the p95 of a run of five steps is noise. */

@@ -11,7 +11,7 @@ const KB_PER_RUN = 1
 const KB_PER_RUN_QUICK = 20
 const KB_PER_RUN_USUAL = 10
 const SAMPLES = 200
-/** Of a resource worker: the pool, and what its driver watches the server with. */
+/** Connections of a resource worker: the pool, and what its driver watches the server with. */
 const POOL = 55
 /** Clients close their idle connections, and processes what they keep open for the next call. */
 const IDLE_MS = 10_000

@@ -20,7 +20,7 @@ export interface Sample {
   /** Minutes since the begin, or another measure of progress. */
   at: number
   processes: ProcessSample[]
-  /** Of the store, and of the broker. */
+  /** Bytes of the store, and of the broker. */
   disk: { store: number; broker: number }
 }
 

@@ -45,7 +45,7 @@ const CRONS = 5
 const SETTLE_MS = 180_000
 /** A call that a fault refuses is repeated. */
 const CUT_OVER_MS = 60_000
-/** Of one process, after its first ten minutes. */
+/** Growth of one process, after its first ten minutes. */
 const MOST_MB_PER_MINUTE = 2
 const MOST_FILES_PER_MINUTE = 1
 const WARM_MIN = 10

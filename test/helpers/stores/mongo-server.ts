@@ -66,7 +66,7 @@ export async function startOwnMongo(): Promise<MongoProcess> {
   return startMongoProcess(way)
 }
 
-/** As the server introduces itself. */
+/** The name by which the server introduces itself. */
 async function nameOf(url: string): Promise<string> {
   const { MongoClient } = await import('mongodb')
   const client = await new MongoClient(url).connect()

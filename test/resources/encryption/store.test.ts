@@ -171,7 +171,7 @@ t.test(
     ])
       await t.rejects(store.apply([step]), { code: 'bad_request' })
     t.equal(await plain('three'), '{"c":3}')
-    // Of a row that was planted before the application had handlers.
+    // The text of a row that was planted before the application had handlers.
     await inner.apply([thread('open', 'old', stolen.metadata)])
     await t.rejects(store.threads.get('open', 'old'), { code: 'internal' })
     await inner.apply([{ step: 'threads.remove', thread_id: 'old' } as Step])

@@ -20,7 +20,7 @@ const createRun = async (deps: Deps, team: string, more: object = {}) => {
   return run_id
 }
 
-/** As a graph worker does with one wake-up: asks which run is next, and claims it. */
+/** Acts like a graph worker with one wake-up: asks which run is next, and claims it. */
 async function takeNext(deps: Deps) {
   for (;;) {
     const run = await deps.scheduler.next(BUILT_IN_APP, 'default')

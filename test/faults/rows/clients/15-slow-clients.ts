@@ -14,7 +14,7 @@ const FACTOR = 1.2
 /** Below this a p99 on a shared machine is noise. */
 const LEAST_MS = 100
 const COME_BACK = 10
-/** Of clients that read and clients that stop: the slowest of a hundred calls says little about one. */
+/** Quantiles of clients that read and clients that stop: the slowest of a hundred calls says little about one. */
 const TURNS = 3
 
 export const row: Row = {
