@@ -1,2 +1,2 @@
-/** Of package.json; the build sets it. */
+/** The version of package.json; the build sets it. */
 declare const VERSION: string

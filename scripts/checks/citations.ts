@@ -1,6 +1,7 @@
 /**
  * The check that comments cite what the repository has: a page of docs/ with a heading of it (`docs/spec/runs.md#cancel`),
- * a decision by its number (`decision 006`), or a source file. Sections of documents that are elsewhere are refused.
+ * a decision by its number (`decision 006`), or a source file. Sections of documents that are elsewhere are refused, and so
+ * are comments that begin without their subject.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,6 +16,8 @@ const ELSEWHERE =
 const PAGE = /\bdocs\/[\w./-]+?\.md(?:#[\w-]*)?/g
 const SOURCE =
   /(?<![\w./@-])(?:schemas|bus|store|edge|workers|cli|scripts|test|console|examples)\/[\w./-]+\.(?:tsx?|py|mjs|sh)\b/g
+/** A comment that leaves its subject to the reader. */
+const FRAGMENT = /\/\*\*(?:\n\s*\*)? (Of|Those) /g
 const DECISION = /\bdecision (\d{3})\b/gi
 
 /** The violations below `folder`, one line each. */
@@ -32,6 +35,7 @@ export function checkCitations(folder: string = root): string[] {
     const report = (at: number, why: string) => broken.push(`${file}:${source.slice(0, at).split('\n').length}: ${why}`)
     for (const { 0: text, index } of source.matchAll(ELSEWHERE))
       report(index, `"${text}": cite a page of docs/, or a decision`)
+    for (const { 1: word, index } of source.matchAll(FRAGMENT)) report(index, `"${word} …": begin with the subject`)
     for (const { 0: text, 1: number = '', index } of source.matchAll(DECISION))
       if (!decisions.has(number)) report(index, `there is no ${text}`)
     // Pages and files in tests of the guide and of checks exist only there.

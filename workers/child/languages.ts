@@ -13,7 +13,7 @@ const PYTHON_HOST = fileURLToPath(new URL('../../../workers/host-python/start.py
 type Env = { [name: string]: string | undefined }
 
 /**
- * Of the application at `app`, sorted. A file that cannot be read belongs to JavaScript, whose hosts report the reason.
+ * The languages of the graphs of the application at `app`, sorted. A file that cannot be read belongs to JavaScript, whose hosts report the reason.
  */
 export function languagesOf(app: string, env: Env, read = textOf): Language[] {
   try {

@@ -41,7 +41,7 @@ interface DeployerOptions {
   onRefused?: (error: WeftError) => void
   /** Null when the driver does not scale. */
   scaler?: Pick<Scaler, 'update' | 'stop'> | null
-  /** Of a task: LEASE_MS. */
+  /** The lease of a task: LEASE_MS. */
   lease_ms?: number
 }
 

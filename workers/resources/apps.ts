@@ -63,7 +63,7 @@ export interface Apps {
   takesKeys(app: string): Promise<boolean>
   /** The active revision of a deployment; null for another application. */
   deploymentOf(app: string): Promise<Served | null>
-  /** Those versions, of the active revision for a deployment; null: no graph worker has announced them yet. */
+  /** The versions of LangGraph, of the active revision for a deployment; null: no graph worker has announced them yet. */
   librariesOf(app: string): Promise<Libraries | null>
   /** Whether a graph worker can run its graphs. */
   ready(app: string): Promise<boolean>

@@ -4,7 +4,7 @@ import { Icon, type IconName } from './icon'
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   kind?: 'primary' | 'plain' | 'ghost' | 'danger'
   icon?: IconName
-  /** Of a button that shows its icon only. */
+  /** The name of a button that shows its icon only. */
   label?: string
   children?: ReactNode
 }

@@ -486,7 +486,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
     has: async artefact => (await inspectImage(engine, artefact)) !== null,
     deploy,
     async undo({ revision_id, epoch }) {
-      // Those of a later holder of the task stay.
+      // Containers of a later holder of the task stay.
       await removeAll({ [LABEL.revision]: revision_id }, one => Number(one.Labels[LABEL.epoch]) <= epoch)
     },
     reconcile,

@@ -79,7 +79,7 @@ export function openImages({ engine, config, pull_pauses_ms = [5_000, 15_000, 45
   return { build }
 }
 
-/** Of a digest in a registry, or of an image of the engine. */
+/** The id of a digest in a registry, or of an image of the engine. */
 const DIGEST = /(^|@)sha256:[0-9a-f]{64}$/
 
 /** Without a tag the engine would pull all of them. */

@@ -31,7 +31,7 @@ export function problemsOf({ spec, namespace, hasSecretReferences }: Asked, labe
   return [...found, ...labelProblems(spec, labels), ...sentencesOf([...refused, ...contradictions(spec)], UNKNOWN)]
 }
 
-/** Of a volume: the engine takes it as a part of a name. */
+/** The name of a volume: the engine takes it as a part of a name. */
 const NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/
 /** The engine separates the options of a mount by commas. */
 const NFS_PATH = /^\/[^,\x00-\x1f\x7f]*$/

@@ -42,7 +42,7 @@ export const volumeMounts = list(
   }),
 )
 
-// Of the container itself: without `host`.
+// A probe of the container itself: without `host`.
 const httpGet = members({
   path: text,
   port: textOrNumber,

@@ -354,7 +354,7 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
     async undo({ revision_id, epoch, deployment }) {
       const namespace = namespaceOf(deployment.source_config.listener_config?.k8s_namespace)
       const records = await listRecords(namespace, ofRevision(revision_id))
-      // Those of a later holder of the task stay.
+      // Objects of a later holder of the task stay.
       await removeAll(records.filter(({ epochs }) => epochs.every(one => Number(one) <= epoch)))
     },
     reconcile,

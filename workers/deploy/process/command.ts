@@ -27,7 +27,7 @@ export interface Command {
   timeout_ms: number
   /** Our own when absent or null. */
   user?: HostUser | null
-  /** Of its output, also in faults. */
+  /** Secrets of its output, also in faults. */
   redactor: Redactor
   /** Receives the lines of stdout, which then do not go into the log. */
   read?: (line: string) => void

@@ -30,7 +30,7 @@ interface Fetch {
   /** Path of the certificates of authorities that servers are checked with; git's own when absent. */
   certificates?: string | undefined
   redactor: Redactor
-  /** Of all processes of this attempt (leftovers.ts). */
+  /** Marks all processes of this attempt (leftovers.ts). */
   mark: string
 }
 

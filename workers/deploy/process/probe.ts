@@ -29,7 +29,7 @@ interface Probe {
   program: ProbeProgram
   redactor: Redactor
   user: HostUser | null
-  /** Of the processes that the graphs start (leftovers.ts). */
+  /** Marks the processes that the graphs start (leftovers.ts). */
   mark: string
 }
 
@@ -46,7 +46,7 @@ export const javascriptProbe = (node: string, memory_mb: number): ProbeProgram =
   env: {},
 })
 
-/** Of the program of a Python host. */
+/** The probe by the program of a Python host. */
 export const pythonProbe = ({ command, args, env }: Program): ProbeProgram => ({
   command,
   args: [...args, 'probe'],

@@ -120,7 +120,7 @@ interface RowProps {
   /** Null: nothing is inside. */
   open: boolean | null
   label: string
-  /** Of the whole time, 0 to 1. */
+  /** A part of the whole time, 0 to 1. */
   left: number
   width: number
   onToggle(): void

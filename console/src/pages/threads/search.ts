@@ -29,7 +29,7 @@ export interface Found {
 
 export const PAGE = 25
 export const DEPTH = 1_000
-/** Of one search. */
+/** Most threads of one search. */
 const LOOK = 200
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 

@@ -41,7 +41,7 @@ export interface Worker {
   /** `host.pid`. */
   process: string
   roles: string[]
-  /** Of Weft; '' when it does not say. */
+  /** The version of Weft; '' when it does not say. */
   version: string
   /** Runs; null for roles that execute none. */
   running: number | null
