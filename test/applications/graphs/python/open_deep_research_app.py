@@ -1,3 +1,3 @@
 """The workflow of the package."""
 
-from open_deep_research.graph import graph as graph
+from open_deep_research.deep_researcher import deep_researcher as graph
