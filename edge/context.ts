@@ -97,9 +97,10 @@ export interface Edge {
   self: Self
   /** Components of user interfaces, by graph. */
   bundles: Map<string, { bundle: Bundle; until: number }>
-  /** The built files of the console, and those of the guide. */
+  /** The built files of the console, those of the guide, and those of the other pages. */
   console: BuiltFolder
   guide: BuiltFolder
+  viewer: BuiltFolder
   /** The OpenAPI document of this application and that of deployments, once somebody has asked for them. */
   openapi: { own?: Promise<string>; deployment?: Promise<string> }
   /** Runs the `auth` of the built-in application; null if it has none. */

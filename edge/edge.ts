@@ -37,6 +37,7 @@ import { openLibrary } from './library.js'
 import { metrics, openMetrics } from './metrics.js'
 import { docs, docsFile, openapi } from './openapi/pages.js'
 import { consoleFile, consoleLink, consolePage, openConsole } from './pages/console.js'
+import { openViewer } from './pages/frame.js'
 import { guide, guideFile, openGuide } from './pages/guide.js'
 import { component, componentFile } from './pages/ui.js'
 import { a2a } from './protocols/a2a.js'
@@ -123,6 +124,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     bundles: new Map(),
     console: openConsole(),
     guide: openGuide(),
+    viewer: openViewer(),
     library: openLibrary(link, caller, error => {
       link.log.fatal({ err: error }, 'the cluster does not accept this edge; exiting')
       void life.stop().then(() => process.exit(2))

@@ -33,7 +33,8 @@ const TYPES: { readonly [extension: string]: string } = {
 }
 const COMPRESSED = new Set(Object.keys(TYPES).filter(extension => extension !== '.woff2'))
 
-const SECURITY: Headers = {
+/** For every page, and what it loads. */
+export const PAGE_HEADERS: Headers = {
   'Content-Security-Policy': [
     "default-src 'none'",
     "script-src 'self'",
@@ -86,7 +87,7 @@ export const FOREVER = 'public, max-age=31536000, immutable'
 export async function replyFile(exchange: Exchange, { bytes, gzip, type }: BuiltFile, cache: string): Promise<void> {
   const packed = exchange.received.acceptsGzip && gzip !== null ? await gzip() : null
   exchange.reply(200, packed ?? bytes, {
-    ...SECURITY,
+    ...PAGE_HEADERS,
     'Content-Type': type,
     'Cache-Control': cache,
     ...(gzip === null ? {} : { Vary: 'Accept-Encoding' }),

@@ -4,24 +4,22 @@ import type { RouteGroup } from '../schemas/application.js'
 import { validateAppInfo } from '../schemas/calls.js'
 import { readBoolean } from '../schemas/query.js'
 import { rpc } from '../schemas/subjects.js'
-import { consoleAddress } from './console-address.js'
 import type { Edge } from './context.js'
 import type { Exchange } from './http/exchange.js'
+import { startPage } from './pages/start.js'
 import { ask, notReady, notReadyItself } from './readiness.js'
 
 const decoder = new TextDecoder()
 const OK = '{"ok":true}'
 const CHECK_MS = 5_000
 
-/** A browser is led to the console, where it is served. */
+/** A browser gets a page, where pages are served. */
 export function root(edge: Edge, exchange: Exchange): void | Promise<void> {
   if (exchange.mount !== null) return check(edge, exchange, () => exchange.reply(200, OK))
-  const address = exchange.received.accept.includes('text/html') ? consoleAddress(edge) : null
-  if (address === null) return exchange.reply(200, OK, VARIES)
-  exchange.reply(303, null, { ...VARIES, Location: address })
+  const hasPages = !edge.application?.http.disabled.includes('meta')
+  if (hasPages && exchange.received.accept.includes('text/html')) return startPage(edge, exchange)
+  exchange.reply(200, OK, { Vary: 'Accept' })
 }
-
-const VARIES = { Vary: 'Accept' }
 
 /**
  * 200 while the edge runs; with check_db=1 only while the store answers, unless the application switched off `meta`.

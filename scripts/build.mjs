@@ -2,7 +2,7 @@
 // here (`npm run types`). --clean empties dist/ first.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -15,7 +15,7 @@ const ROOMS = ['bus', 'store', 'edge', 'workers', 'cli', 'scripts', 'test']
 /** They have compilers of their own, or none. */
 const ELSEWHERE = /(^|\/)node_modules\/|^test\/(apps|saver|lines)\/|^scripts\/guide\/page\//
 
-const steps = [compileSchemas, compileRooms, buildConsole, bundlePrograms, buildGuide, copyViewer]
+const steps = [compileSchemas, compileRooms, buildConsole, bundlePrograms, buildGuide, buildViewer]
 
 if (process.argv.includes('--clean')) rmSync(dist, { recursive: true, force: true })
 mkdirSync(dist, { recursive: true })
@@ -68,18 +68,8 @@ function buildGuide() {
   run('dist/scripts/guide/build.js')
 }
 
-/** Served by the edge, and no dependency of an installation. */
-function copyViewer() {
-  const from = join(root, 'node_modules/swagger-ui-dist')
-  const to = join(dist, 'edge/openapi/viewer')
-  for (const file of [
-    'swagger-ui-bundle.js',
-    'swagger-ui-bundle.js.LICENSE.txt',
-    'swagger-ui.css',
-    'LICENSE',
-    'NOTICE',
-  ])
-    if (!existsSync(join(to, file))) cpSync(join(from, file), join(to, file))
+function buildViewer() {
+  run('scripts/build-viewer.mjs')
 }
 
 function run(...args) {

@@ -2,13 +2,11 @@
  * `/openapi.json`, and `/docs`: a viewer of it that is served from here. The page loads nothing from elsewhere and runs
  * no script but the viewer's; styles may stand in the page, because the viewer writes them there.
  */
-import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
 import type { Edge } from '../context.js'
+import { PAGE_HEADERS, replyFile } from '../files.js'
 import type { Exchange } from '../http/exchange.js'
 import { PREFIX } from '../http/mount.js'
+import { consoleFrom, framed } from '../pages/frame.js'
 import { CONTROL, ROUTES } from '../routes.js'
 
 const POLICY = [
@@ -22,12 +20,7 @@ const POLICY = [
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ')
-/** File of the page → its type. */
-const FILES: { readonly [file: string]: string } = {
-  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
-  'swagger-ui.css': 'text/css; charset=utf-8',
-}
-const START = 'start.js'
+const MISSING = 'The page of the API is not built: run `npm run build`'
 
 /** Stands for the address of the application in the stored text. */
 const BASE = '{base}'
@@ -57,49 +50,28 @@ async function textOf({ application, config, versions }: Edge, kind: 'own' | 'de
   )
 }
 
-export function docs(_edge: Edge, exchange: Exchange): void {
-  exchange.reply(200, PAGE, {
-    'Content-Type': 'text/html; charset=utf-8',
-    'Content-Security-Policy': POLICY,
-    'Referrer-Policy': 'no-referrer',
-    'X-Frame-Options': 'DENY',
-    'Cross-Origin-Opener-Policy': 'same-origin',
-  })
+export function docs(edge: Edge, exchange: Exchange): void {
+  const base = '.'
+  exchange.reply(
+    200,
+    framed({
+      title: 'API · Weft',
+      base,
+      console: consoleFrom(base, edge, exchange),
+      styles: ['house.css', 'viewer.css'],
+      scripts: ['swagger-ui-bundle.js', 'viewer.js'],
+      body: '<main id="viewer"></main>',
+    }),
+    { ...PAGE_HEADERS, 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': POLICY },
+  )
 }
 
-const PAGE = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Weft API</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="./docs/swagger-ui.css">
-</head>
-<body>
-<div id="viewer"></div>
-<script src="./docs/swagger-ui-bundle.js"></script>
-<script src="./docs/${START}"></script>
-</body>
-</html>
-`
-
-/** Relative, so that it also works behind a proxy with a prefix of its own. No validator of another host is called. */
-const SCRIPT = `SwaggerUIBundle({ url: './openapi.json', dom_id: '#viewer', deepLinking: true, validatorUrl: null })`
-
-/** A file of the page. */
-export async function docsFile(_edge: Edge, exchange: Exchange): Promise<void> {
-  const { file = '' } = exchange.params
-  const headers = { 'Cache-Control': 'max-age=3600' }
-  if (file === START)
-    return exchange.reply(200, SCRIPT, { ...headers, 'Content-Type': 'text/javascript; charset=utf-8' })
-  const type = Object.hasOwn(FILES, file) ? FILES[file]! : null
-  if (type === null) return exchange.refuse('not_found')
-  exchange.reply(200, await readFile(join(viewerFolder(), file)), { ...headers, 'Content-Type': type })
-}
-
-/** The build copies the viewer; without a build it is where npm has installed it. */
-function viewerFolder(): string {
-  const built = join(import.meta.dirname, 'viewer')
-  return existsSync(built) ? built : dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
+/** A file of the page, or of the first page of the server. */
+export async function docsFile({ viewer }: Edge, exchange: Exchange): Promise<void> {
+  const { file: name = '' } = exchange.params
+  const files = await viewer.files().catch(() => null)
+  if (files === null) return exchange.refuse('not_found', MISSING)
+  const file = files.get(name)
+  if (file === undefined) return exchange.refuse('not_found')
+  await replyFile(exchange, file, 'max-age=3600')
 }

@@ -31,7 +31,7 @@ const folderOf = (name: string): string => join(root, 'node_modules', name)
 
 /** `put` writes a file and returns its name, which contains a hash of the content. */
 export async function makeAssets(put: (name: string, bytes: string | Uint8Array) => string): Promise<Assets> {
-  let style = readFileSync(join(folder, 'page.css'), 'utf8')
+  let style = ['house.css', 'page.css'].map(file => readFileSync(join(folder, file), 'utf8')).join('\n')
   const licenses: string[] = []
   for (const font of FONTS) {
     const place = folderOf(font.package)

@@ -1,30 +1,8 @@
 /** What a page does beside showing its text: search, colours, the menu of narrow screens, copying code. */
+import { colours } from './colours.js'
 import { openSearch } from './search.js'
 
 const find = <E extends HTMLElement>(selector: string): E => document.querySelector<E>(selector)!
-
-const THEMES = ['system', 'light', 'dark'] as const
-const STORED = 'weft.theme'
-
-function themes(): void {
-  const button = find<HTMLButtonElement>('.theme')
-  const stored = localStorage.getItem(STORED)
-  let at = Math.max(0, THEMES.indexOf(stored as (typeof THEMES)[number]))
-  const show = () => {
-    const theme = THEMES[at]!
-    if (theme === 'system') delete document.documentElement.dataset.theme
-    else document.documentElement.dataset.theme = theme
-    button.setAttribute('aria-label', `Colours: ${theme === 'system' ? 'as the system' : theme}`)
-    button.title = button.getAttribute('aria-label')!
-  }
-  button.addEventListener('click', () => {
-    at = (at + 1) % THEMES.length
-    localStorage.setItem(STORED, THEMES[at]!)
-    show()
-  })
-  show()
-  button.hidden = false
-}
 
 function menu(): void {
   const button = find('.menu')
@@ -68,7 +46,7 @@ function contents(): void {
   mark()
 }
 
-themes()
+colours(find<HTMLButtonElement>('.theme'))
 menu()
 copying()
 contents()

@@ -1,0 +1,4 @@
+/** The first page of a server: only its colours change. */
+import { colours } from './colours.js'
+
+colours(document.querySelector<HTMLButtonElement>('.theme')!)
