@@ -39,6 +39,8 @@ const SECTIONS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
       ['docs/guide/databases.md', 'Which database'],
       ['docs/guide/pools.md', 'Pools and scaling'],
       ['docs/guide/security.md', 'Security'],
+      ['docs/guide/observability.md', 'Observability'],
+      ['docs/guide/troubleshooting.md', 'Troubleshooting'],
     ],
   ],
   [
@@ -82,7 +84,9 @@ const SECTIONS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
     'Operate',
     [
       ['docs/operations.md', 'Operations'],
+      ['docs/runbook.md', 'Runbook'],
       ['docs/upgrading.md', 'Upgrading'],
+      ['docs/kubernetes.md', 'Kubernetes'],
       ['docs/deployments.md', 'Deployments'],
       ['docs/control-plane.md', 'Control plane'],
       ['docs/scaling.md', 'Scaling'],

@@ -8,7 +8,7 @@ import { root } from '../../cli/root.js'
 import { openLinks } from '../../scripts/guide/links.js'
 import { render } from '../../scripts/guide/markdown.js'
 import { findPages } from '../../scripts/guide/pages.js'
-import { FIELDS } from '../../scripts/guide/search-fields.js'
+import { FIELDS, find } from '../../scripts/guide/search-fields.js'
 
 const folder = join(root, 'dist/guide')
 t.before(() => {
@@ -67,12 +67,34 @@ t.test('the Markdown of a page links to Markdown', async t => {
 t.test('the search finds settings, commands and routes', async t => {
   const file = readdirSync(folder).find(name => name.startsWith('search-'))!
   const index = MiniSearch.loadJSON(read(file), FIELDS)
-  const first = (text: string) =>
-    index.search(text, { prefix: true, boost: { title: 4, page: 2 }, combineWith: 'AND' }).map(({ id }) => `${id}`)
+  const first = (text: string) => find(index, text).map(({ id }) => `${id}`)
   t.match(first('WEFT_RESUMABLE_TTL_MS'), [/^configuration\.html/])
   t.ok(first('quick start').includes('quick-start.html'))
   t.ok(first('last-event-id').some(id => id.startsWith('streaming.html')))
   t.same(first('xyzzyplugh'), [])
+})
+
+t.test('the search puts the page that answers a question first', t => {
+  const file = readdirSync(folder).find(name => name.startsWith('search-'))!
+  const index = MiniSearch.loadJSON(read(file), FIELDS)
+  for (const [text, page] of [
+    ['port already in use', /^troubleshooting\.html#the-port-is-already-in-use$/],
+    ['multiple users', /^(security|examples-tenants)\.html/],
+    ['kubernetes helm', /^kubernetes\.html/],
+    ['kubernetes', /^kubernetes\.html/],
+    ['troubleshooting', /^troubleshooting\.html$/],
+    ['front ends', /^front-ends\.html$/],
+    ['docker on one machine', /^docker\.html$/],
+    ['observability', /^observability\.html$/],
+    ['which database', /^databases\.html$/],
+    ['how do I stream tokens', /^(streaming|quick-start)\.html/],
+    ['cron time zone', /^(troubleshooting|api|spec-crons)\.html/],
+  ] as const)
+    t.match(`${find(index, text)[0]?.id}`, page, text)
+  const ids = find(index, 'delete a deployment').map(({ id }) => `${id}`)
+  const of = (start: string) => ids.findIndex(id => id.startsWith(start))
+  t.ok(of('deployments.html') < of('reference-control-plane.html'), 'routes of the control plane come last')
+  t.end()
 })
 
 t.test('a link to nothing stops the build, a file of the repository is shown as text', async t => {

@@ -1,6 +1,6 @@
 /** The search: its index is loaded when a person opens it. */
 import MiniSearch from 'minisearch'
-import { FIELDS } from '../search-fields.js'
+import { FIELDS, find } from '../search-fields.js'
 
 interface Found {
   id: string
@@ -37,8 +37,7 @@ export function openSearch(dialog: HTMLDialogElement, button: HTMLButtonElement)
 
   function show(): void {
     const text = input.value.trim()
-    const options = { prefix: true, fuzzy: 0.15, boost: { title: 4, page: 2 }, combineWith: 'AND' as const }
-    const results = (index?.search(text, options) ?? []).slice(0, MOST) as unknown as Found[]
+    const results = (index === null ? [] : find(index, text)).slice(0, MOST) as unknown as Found[]
     at = 0
     list.replaceChildren(...results.map(entry))
     hint.hidden = results.length > 0
