@@ -118,7 +118,8 @@ export interface CronSearch extends CronFilter {
   offset?: (number & tags.Type<'uint32'>) | null
   sort_by?: 'cron_id' | 'assistant_id' | 'thread_id' | 'next_run_date' | 'end_time' | 'created_at' | 'updated_at' | null
   sort_order?: 'asc' | 'desc' | null
-  select?: (keyof Cron | 'now')[] | null
+  /** Ours: `next_run_dates`, the next five times; none while it is disabled. Computed only when it is selected. */
+  select?: (keyof Cron | 'now' | 'next_run_dates')[] | null
 }
 
 export const validateThreadCronCreate = typia.createValidate<ThreadCronCreate>()

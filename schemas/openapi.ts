@@ -80,7 +80,7 @@ interface Bodies {
   GraphSchemas: { graph_id: string; [name: `${string}_schema`]: JsonObject | null }
   ComponentName: { name: string & tags.MinLength<1> }
   Cron: Cron
-  CronsFound: Partial<Cron>[]
+  CronsFound: (Partial<Cron> & { now?: string; next_run_dates?: string[] })[]
   CronCount: CronCount
   CronFirings: CronFiring[]
   CronCreate: CronCreate

@@ -282,6 +282,18 @@ t.test('crons', async t => {
         t.equal(await count({ threadId: thread_id }), 1)
         const [selected] = await search({ metadata: { mark }, limit: 1, select: ['cron_id', 'now'] })
         t.same(Object.keys(selected!), ['cron_id', 'now'])
+        const fields = ['enabled', 'next_run_date', 'next_run_dates']
+        const dated = (await wire('POST', '/runs/crons/search', { metadata: { mark }, select: fields })) as unknown as {
+          enabled: boolean
+          next_run_date: string | null
+          next_run_dates: string[]
+        }[]
+        for (const { enabled, next_run_date, next_run_dates } of dated) {
+          t.equal(next_run_dates.length, enabled && next_run_date !== null ? 5 : 0)
+          if (enabled && next_run_date !== null) t.equal(next_run_dates[0], next_run_date)
+          t.same(next_run_dates, [...new Set(next_run_dates)].sort(), 'in order, each once')
+        }
+        t.ok(dated.some(({ enabled }) => enabled))
         const page = await http('POST', '/runs/crons/search', { metadata: { mark }, limit: 2 })
         t.equal(page.headers.get('x-pagination-next'), '2')
         t.equal(page.headers.get('x-pagination-total'), '3')

@@ -25,6 +25,8 @@ t.test('a cron is made, paused, changed and deleted', async t => {
   const row = page.getByRole('row').filter({ hasText: '0 12 * * 1' })
   await row.getByText('enabled').waitFor()
   await row.getByText('Europe/Rome').waitFor()
+  // The first, and the four after it: Mondays.
+  await row.getByText(/^then\s*Mon(.*Mon){3}/).waitFor()
   await row.getByRole('link', { name: 'clerk' }).waitFor()
   await row.getByText('{"text":"tell me a story"}').waitFor()
   t.equal(await form.count(), 0)

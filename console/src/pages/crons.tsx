@@ -2,7 +2,7 @@
 import type { Cron as ApiCron } from '@langchain/langgraph-sdk'
 import { Fragment, useState } from 'react'
 import { Link } from 'wouter'
-import { client } from '../api/client'
+import { ask, client } from '../api/client'
 import { useLoad } from '../api/load'
 import { Button } from '../ui/button'
 import { Id } from '../ui/id'
@@ -19,19 +19,35 @@ import { CronForm } from './crons/form'
 interface Cron extends ApiCron {
   /** Why the server has paused it. */
   paused_reason?: string
+  /** At most five. */
+  next_run_dates: string[]
 }
 
 const EVERY_MS = 10_000
-const LIMIT = 100
+const SEARCH = {
+  limit: 100,
+  sort_by: 'next_run_date',
+  sort_order: 'asc',
+  select: [
+    'cron_id',
+    'assistant_id',
+    'thread_id',
+    'schedule',
+    'timezone',
+    'enabled',
+    'on_run_completed',
+    'payload',
+    'paused_reason',
+    'next_run_dates',
+  ],
+}
 const TAKES_OVER = 'The server has paused this cron. If you let it go on, its runs have your identity from now on.'
 
 export default function Crons() {
   const crons = useLoad(
     'crons',
-    (): Promise<Cron[]> => client.crons.search({ limit: LIMIT, sortBy: 'next_run_date', sortOrder: 'asc' }),
-    {
-      every: EVERY_MS,
-    },
+    signal => ask<Cron[]>('/runs/crons/search', { method: 'POST', body: SEARCH, signal }),
+    { every: EVERY_MS },
   )
   // The cron whose firings are shown.
   const [opened, setOpened] = useState<string | null>(null)
@@ -103,7 +119,19 @@ export default function Crons() {
                         <td>
                           <code>{cron.schedule}</code> <span className="muted">{cron.timezone ?? 'UTC'}</span>
                         </td>
-                        <td>{nextText(cron, now)}</td>
+                        <td>
+                          {nextText(cron, now)}
+                          {cron.next_run_dates.length > 1 && (
+                            <div className="muted cron-next">
+                              then
+                              {cron.next_run_dates.slice(1).map(at => (
+                                <time key={at} dateTime={at}>
+                                  {short(at)}
+                                </time>
+                              ))}
+                            </div>
+                          )}
+                        </td>
                         <td>
                           <Status of={cron.enabled ? 'enabled' : 'paused'} />
                           {cron.paused_reason !== undefined && <div className="muted">{cron.paused_reason}</div>}
@@ -184,8 +212,17 @@ function inputText({ payload }: Cron): string {
   return text.length > 120 ? `${text.slice(0, 120)}…` : text
 }
 
-function nextText({ enabled, next_run_date }: Cron, now: number): string {
-  if (!enabled || !next_run_date) return '–'
-  const ms = Date.parse(next_run_date) - now
-  return `${new Date(next_run_date).toLocaleString()}${ms > 0 ? `, in ${durationText(Math.ceil(ms / 1_000) * 1_000)}` : ''}`
+function nextText({ next_run_dates: [next] }: Cron, now: number): string {
+  if (next === undefined) return '–'
+  const ms = Date.parse(next) - now
+  return `${new Date(next).toLocaleString()}${ms > 0 ? `, in ${durationText(Math.ceil(ms / 1_000) * 1_000)}` : ''}`
 }
+
+const short = (at: string): string =>
+  new Date(at).toLocaleString(undefined, {
+    weekday: 'short',
+    day: 'numeric',
+    month: 'short',
+    hour: 'numeric',
+    minute: '2-digit',
+  })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { checkTimetable, latestSlot, nextSlot, parseTime } from '../../../workers/resources/crons/slots.js'
+import { checkTimetable, latestSlot, nextSlot, nextSlots, parseTime } from '../../../workers/resources/crons/slots.js'
 
 const at = (text: string) => Date.parse(text)
 const slots = (schedule: string, timezone: string | null, from: string, n: number, end: number | null = null) => {
@@ -48,14 +48,19 @@ t.test('slots where the clocks change, in eight zones', async t => {
       ['2027-01-04T09:00Z', '2027-01-04T09:30Z', '2027-01-04T10:00Z']],
     ['a nickname', '@daily', 'UTC', '2026-11-21T00:00Z', ['2026-11-22T00:00Z']],
   ]
-  for (const [why, schedule, timezone, from, expected] of ROWS)
+  for (const [why, schedule, timezone, from, expected] of ROWS) {
     t.same(slots(schedule, timezone, from, expected.length), expected, why)
+    const together = nextSlots({ schedule, timezone, end: null }, at(from), expected.length)
+    t.same(together, expected.map(at), `${why}: all at once`)
+  }
 })
 
 t.test('a slot is strictly after, and before the end', async t => {
   t.same(slots('* * * * *', null, '2026-01-01T00:00Z', 1), ['2026-01-01T00:01Z'])
   t.same(slots('* * * * *', null, '2025-12-31T23:59:59.999Z', 1), ['2026-01-01T00:00Z'])
   const end = at('2026-01-01T00:02Z')
+  const ending = { schedule: '* * * * *', timezone: null, end }
+  t.same(nextSlots(ending, at('2026-01-01T00:00Z'), 5), [at('2026-01-01T00:01Z')])
   t.same(
     slots('* * * * *', null, '2026-01-01T00:00Z', 3, end),
     ['2026-01-01T00:01Z', null],

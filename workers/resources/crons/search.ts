@@ -14,6 +14,7 @@ import { findAssistant } from '../rows/assistant.js'
 import { openPause } from '../rows/pages.js'
 import { each } from '../rows/record.js'
 import { assistantKey, CRON, cronOf, enabledKey } from './record.js'
+import { nextSlots } from './slots.js'
 
 /** The orders of the store; others are sorted here. */
 const STORED: { readonly [sort: string]: RecordSort | undefined } = {
@@ -90,7 +91,19 @@ const by = (field: keyof Cron, order: 'asc' | 'desc') => (a: Cron, b: Cron) => {
   return x < y === (order === 'asc') ? -1 : 1
 }
 
+const NEXT = 'next_run_dates'
+const MOST_NEXT = 5
+
 const selectFields = (cron: Cron, select: readonly string[]) => {
   const whole: { [field: string]: unknown } = { ...cron, now: time(clock.now()) }
+  if (select.includes(NEXT)) whole[NEXT] = nextOf(cron)
   return Object.fromEntries(select.map(field => [field, whole[field]]))
+}
+
+/** Ours: the times at which a cron fires next, as they are now. */
+function nextOf({ enabled, schedule, timezone, end_time, next_run_date }: Cron): string[] {
+  if (!enabled || next_run_date === null) return []
+  const first = Date.parse(next_run_date)
+  const table = { schedule, timezone, end: end_time === null ? null : Date.parse(end_time) }
+  return [first, ...nextSlots(table, first, MOST_NEXT - 1)].map(time)
 }

@@ -22,6 +22,12 @@ export function nextSlot(table: Timetable, after: number): number | null {
   return slot === null || (table.end !== null && slot >= table.end) ? null : slot
 }
 
+/** The first slots after `after`, at most `most`. */
+export function nextSlots(table: Timetable, after: number, most: number): number[] {
+  const slots = patternOf(table).nextRuns(most, new Date(after))
+  return slots.map(slot => slot.getTime()).filter(slot => table.end === null || slot < table.end)
+}
+
 /** The latest slot not after `now`, if it is later than `due`; else `due`. */
 export function latestSlot(table: Timetable, due: number, now: number): number {
   const [found] = patternOf(table).previousRuns(1, new Date(now + 1))
