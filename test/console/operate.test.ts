@@ -1,4 +1,6 @@
 /** Graphs and figures: a graph that lights up, a pool that drains. */
+import { randomUUID } from 'node:crypto'
+import type { Page } from 'playwright-core'
 import t from 'tap'
 import { openStage, photograph, type Stage, seriousDefects } from './stage.js'
 
@@ -45,27 +47,105 @@ t.test('a pool drains before the eyes of a person', async t => {
   t.same(stage.errors(), [])
 })
 
-t.test('a graph lights up where it runs', async t => {
-  const page = await stage.open('/graphs')
+const parts = (page: Page) => {
   const drawing = page.getByRole('region', { name: 'Drawing' })
   const node = (name: string) => drawing.locator('g.node', { has: page.getByText(name, { exact: true }) })
-  await node('research › write').waitFor()
+  const run = page.getByRole('button', { name: 'Run', exact: true })
+  return { drawing, node, run, subgraph: drawing.getByRole('button', { name: 'research' }) }
+}
+
+t.test('a graph lights up where it runs', async t => {
+  const page = await stage.open('/graphs')
+  const { drawing, node, run, subgraph } = parts(page)
+  await subgraph.waitFor()
   t.same(await seriousDefects(page), [])
   t.equal(await drawing.locator('.ran').count(), 0)
-  await page.getByRole('button', { name: 'Run' }).click()
+  await page.getByLabel('Message').fill('research tides')
+  await run.click()
   await drawing.locator('.node.running').first().waitFor()
-  await page.getByRole('button', { name: 'Run', exact: true }).waitFor()
-  for (const name of ['model', 'research › plan', 'research › write'])
-    t.match(await node(name).getAttribute('class'), 'ran')
+  await run.waitFor()
+  for (const name of ['model', 'research']) t.match(await node(name).getAttribute('class'), 'ran')
   t.notMatch(await node('tools').getAttribute('class'), 'ran')
   t.match(await node('model').textContent(), /2 ×/)
   await photograph(page, 'graph')
   await page.getByRole('link', { name: 'Inspect the thread' }).waitFor()
-
-  await page.getByLabel('Input').fill('{"messages": [{"role": "user", "content": "book a table"}]}')
-  await page.getByRole('button', { name: 'Run' }).click()
-  await node('approval').getByText('waits for an answer').waitFor()
   t.same(stage.errors(), [])
+})
+
+t.test('a subgraph opens to a box with its nodes, and closes', async t => {
+  const page = await stage.open('/graphs')
+  const { drawing, node, run, subgraph } = parts(page)
+  await subgraph.waitFor()
+  t.equal(await node('write').count(), 0)
+  await subgraph.press('Enter')
+  await node('write').waitFor()
+  t.equal(await drawing.locator('.box').count(), 1)
+  t.equal(await node('research').count(), 0, 'its box takes its place')
+  await page.getByLabel('Message').fill('research tides')
+  await run.click()
+  await drawing.locator('.node.ran', { hasText: 'write' }).waitFor()
+  await drawing.locator('.node.ran', { hasText: 'plan' }).waitFor()
+  await run.waitFor()
+  t.same(await seriousDefects(page), [])
+  await photograph(page, 'graph-open')
+  await subgraph.click()
+  await node('research').waitFor()
+  t.equal(await node('write').count(), 0)
+  t.same(stage.errors(), [])
+})
+
+t.test('what a run asks is answered beside the drawing', async t => {
+  const page = await stage.open('/graphs')
+  const { drawing, node, run } = parts(page)
+  await page.getByLabel('Message').fill('book a table')
+  await run.click()
+  await node('approval').getByText('waits for an answer').waitFor()
+  const question = page.getByRole('region', { name: 'Question' })
+  await question.waitFor()
+  t.same(await seriousDefects(page), [])
+  await photograph(page, 'graph-question')
+  await question.getByRole('button', { name: 'Approve' }).click()
+  await question.waitFor({ state: 'detached' })
+  await drawing.locator('.node.ran', { hasText: 'approval' }).waitFor()
+  await run.waitFor()
+  const link = page.getByRole('link', { name: 'Inspect the thread' })
+  const thread = (await link.getAttribute('href'))!.split('/').at(-1)
+  const answer = await fetch(`${stage.cluster.url}/threads/${thread}`)
+  t.match(await answer.json(), { status: 'idle' }, 'the same thread went on')
+  t.same(stage.errors(), [])
+})
+
+t.test('an earlier input fills the form, and the form is also JSON', async t => {
+  const input = { messages: [{ role: 'user', content: `look at ${randomUUID()}` }] }
+  const more = { messages: [...input.messages, { role: 'ai', content: 'at what?' }, ...input.messages] }
+  for (const one of [input, more, input]) await send('/runs/wait', { assistant_id: 'agent', input: one })
+  const page = await stage.open('/graphs')
+  const earlier = page.getByLabel('Earlier inputs')
+  const { content } = input.messages[0]!
+  await earlier
+    .locator('option', { hasText: content.slice(0, 40) })
+    .first()
+    .waitFor({ state: 'attached' })
+  t.equal(await earlier.locator('option', { hasText: content.slice(0, 40) }).count(), 1, 'each once')
+  await earlier.selectOption({ label: content })
+  t.equal(await page.getByLabel('Message').inputValue(), content)
+  await page.getByRole('button', { name: 'JSON', exact: true }).click()
+  t.same(JSON.parse(await page.getByRole('textbox', { name: 'JSON' }).inputValue()), input)
+  await earlier.selectOption({ index: 2 })
+  t.same(JSON.parse(await page.getByRole('textbox', { name: 'JSON' }).inputValue()), more)
+  await page.getByRole('textbox', { name: 'JSON' }).fill('{')
+  t.ok(await page.getByRole('button', { name: 'Run', exact: true }).isDisabled())
+  t.same(stage.errors(), [])
+})
+
+t.test('the drawing does not wait for the schemas', async t => {
+  const page = await stage.open('/overview')
+  await page.route('**/schemas', () => {})
+  await page.goto(`${stage.cluster.url}/console#/graphs`)
+  await parts(page).node('model').waitFor()
+  t.equal(await page.getByLabel('Message').count(), 0)
+  await page.context().close()
+  stage.errors()
 })
 
 t.test('the graph beside a conversation', async t => {

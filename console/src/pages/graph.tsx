@@ -1,14 +1,10 @@
 /** The graph of an assistant, and a run that lights it up. */
-import { useEffect, useRef, useState } from 'react'
-import { Link, useLocation, useParams } from 'wouter'
+import { useLocation, useParams } from 'wouter'
 import { client } from '../api/client'
 import { useLoad } from '../api/load'
-import { Button } from '../ui/button'
-import { JsonEditor } from '../ui/json-editor'
-import { Empty, LoadedView, Trouble } from '../ui/notice'
+import { Empty, LoadedView } from '../ui/notice'
 import { Page } from '../ui/page'
-import { openActivity, type TaskEvent } from './graph/activity'
-import GraphView from './graph/view'
+import { LiveGraph } from './graph/live'
 
 export default function Graphs() {
   const { assistant } = useParams()
@@ -45,72 +41,5 @@ export default function Graphs() {
         )
       }}
     </LoadedView>
-  )
-}
-
-const EXAMPLE = '{\n  "messages": [\n    { "role": "user", "content": "research tides" }\n  ]\n}'
-
-function LiveGraph({ assistantId }: { assistantId: string }) {
-  const [activity] = useState(openActivity)
-  const [input, setInput] = useState<unknown>(JSON.parse(EXAMPLE))
-  const [thread, setThread] = useState<string | null>(null)
-  const [error, setError] = useState<unknown>(null)
-  const running = useRef<AbortController | null>(null)
-  const [isRunning, setRunning] = useState(false)
-  useEffect(() => () => running.current?.abort(), [])
-
-  async function run(): Promise<void> {
-    const controller = new AbortController()
-    running.current = controller
-    activity.clear()
-    setError(null)
-    setRunning(true)
-    try {
-      const { thread_id } = await client.threads.create()
-      setThread(thread_id)
-      const events = client.runs.stream(thread_id, assistantId, {
-        input: input as { [key: string]: unknown } | null,
-        streamMode: ['tasks'],
-        streamSubgraphs: true,
-        signal: controller.signal,
-      })
-      for await (const { event, data } of events) {
-        const [name, ...namespace] = (event as string).split('|')
-        if (name === 'tasks') activity.note(data as unknown as TaskEvent, namespace)
-        if (name === 'error') setError(new Error((data as unknown as { message: string }).message))
-      }
-    } catch (error) {
-      if (!controller.signal.aborted) setError(error)
-    } finally {
-      setRunning(false)
-    }
-  }
-
-  return (
-    <div className="graph-page">
-      <section className="card graph-card" aria-label="Drawing">
-        <GraphView assistantId={assistantId} activity={activity} />
-      </section>
-      <form
-        className="card graph-form"
-        onSubmit={event => {
-          event.preventDefault()
-          void run()
-        }}
-      >
-        <JsonEditor label="Input" hint="Runs on a new thread." rows={8} initial={EXAMPLE} onChange={setInput} />
-        <Trouble error={error} />
-        <div className="actions">
-          <Button kind="primary" icon="play" type="submit" disabled={isRunning || input === undefined}>
-            {isRunning ? 'Running…' : 'Run'}
-          </Button>
-          {thread !== null && (
-            <Link href={`/threads/${thread}`} className="button ghost">
-              Inspect the thread
-            </Link>
-          )}
-        </div>
-      </form>
-    </div>
   )
 }

@@ -5,7 +5,6 @@ import { goOn } from '../api/answer'
 import { ask } from '../api/client'
 import { useLoad } from '../api/load'
 import { countWaiting } from '../api/waiting'
-import { Button } from '../ui/button'
 import { Icon } from '../ui/icon'
 import { Empty, LoadedView, Trouble } from '../ui/notice'
 import { Page } from '../ui/page'
@@ -14,7 +13,7 @@ import { Ago } from '../ui/time'
 import { useFilters } from '../ui/use-filters'
 import { useSending } from '../ui/use-sending'
 import { GraphFilter } from './assistants/graph-filter'
-import { Question } from './chat/question'
+import { Questions } from './chat/questions'
 import { TITLE, type Titled, titleOf } from './threads/title'
 import '../styles/inbox.css'
 
@@ -124,22 +123,8 @@ function Row({ thread, done }: { thread: Waiting; done: (answered: Answered) => 
       <Trouble error={error} />
       {run !== null ? (
         <p className="muted">Answered; the run goes on.</p>
-      ) : questions.length === 0 ? (
-        <div className="inbox-stopped">
-          <span>Stopped before its end, without a question.</span>
-          <Button icon="play" disabled={busy} onClick={() => answer(undefined)}>
-            Continue
-          </Button>
-        </div>
       ) : (
-        questions.map(({ id, value }, i) => (
-          <Question
-            key={id ?? i}
-            value={value}
-            busy={busy}
-            answer={given => answer(questions.length > 1 && id !== undefined ? { [id]: given } : given)}
-          />
-        ))
+        <Questions questions={questions} busy={busy} answer={answer} />
       )}
     </li>
   )

@@ -1,5 +1,6 @@
 /** Where the nodes and edges of a drawing are. */
 import { Graph, layout } from '@dagrejs/dagre'
+import { type Folded, nameIn, parentOf } from './fold'
 
 export interface Drawing {
   nodes: { id: string | number; type?: string; data?: unknown }[]
@@ -10,6 +11,8 @@ export interface Placed {
   width: number
   height: number
   nodes: { id: string; name: string; x: number; y: number; width: number; isEnd: boolean }[]
+  /** Around the nodes of a subgraph. */
+  boxes: { id: string; name: string; x: number; y: number; width: number; height: number }[]
   edges: { key: string; path: string; conditional: boolean }[]
 }
 
@@ -17,20 +20,28 @@ export const NODE_HEIGHT = 44
 const CHARACTER = 8
 const ENDS = new Set(['__start__', '__end__'])
 
-export function place({ nodes, edges }: Drawing): Placed {
-  const graph = new Graph({ multigraph: true })
+/** Beside the name of a subgraph there is the sign that it opens. */
+const SIGN = 24
+
+export function place({ nodes, edges, open, closed }: Folded): Placed {
+  const graph = new Graph({ multigraph: true, compound: true })
   graph.setGraph({ rankdir: 'TB', nodesep: 28, ranksep: 46, marginx: 20, marginy: 20 })
   graph.setDefaultEdgeLabel(() => ({}))
   for (const node of nodes) {
     const id = String(node.id)
     const isEnd = ENDS.has(id)
-    const name = isEnd ? id.slice(2, -2) : id.replaceAll(':', ' › ')
+    const name = isEnd ? id.slice(2, -2) : nameIn(id)
     graph.setNode(id, {
       name,
       isEnd,
-      width: isEnd ? 64 : Math.max(112, name.length * CHARACTER + 36),
+      width: isEnd ? 64 : Math.max(112, name.length * CHARACTER + 36 + (closed.has(id) ? SIGN : 0)),
       height: isEnd ? 26 : NODE_HEIGHT,
     })
+  }
+  for (const id of open) graph.setNode(id, { name: nameIn(id) })
+  for (const id of graph.nodes()) {
+    const parent = parentOf(id)
+    if (parent !== null && graph.hasNode(parent)) graph.setParent(id, parent)
   }
   edges.forEach(({ source, target, conditional = false }, i) => {
     if (graph.hasNode(source) && graph.hasNode(target)) graph.setEdge(source, target, { conditional }, String(i))
@@ -40,9 +51,14 @@ export function place({ nodes, edges }: Drawing): Placed {
   return {
     width,
     height,
-    nodes: graph.nodes().map(id => {
+    nodes: nodes.map(node => {
+      const id = String(node.id)
       const { x, y, width, name, isEnd } = graph.node(id) as unknown as Placed['nodes'][number]
       return { id, x, y, width, name, isEnd }
+    }),
+    boxes: open.map(id => {
+      const { x, y, width, height, name } = graph.node(id) as unknown as Placed['boxes'][number]
+      return { id, x, y, width, height, name }
     }),
     edges: graph.edges().map(edge => {
       const { points, conditional } = graph.edge(edge) as unknown as { points: Point[]; conditional: boolean }
