@@ -21,7 +21,17 @@ t.teardown(async () => {
   await stage?.close()
 })
 
-const PAGES = ['index', 'tutorial', 'configuration', 'application', 'operations', 'reference-runs', 'decisions']
+const PAGES = [
+  'index',
+  'tutorial',
+  'configuration',
+  'application',
+  'operations',
+  'troubleshooting',
+  'observability',
+  'reference-runs',
+  'decisions',
+]
 
 async function open(name: string, options: Parameters<Browser['newContext']>[0] = {}) {
   const context = await browser.newContext(options)

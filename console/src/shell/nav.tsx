@@ -97,8 +97,12 @@ export function Nav({ current }: { current: PageRow | undefined }) {
               Sign out
             </button>
           )}
-          <a className="ghost" href="./docs">
+          <a className="ghost" href="./docs/guide">
             <Icon name="book" />
+            Guide
+          </a>
+          <a className="ghost" href="./docs">
+            <Icon name="plug" />
             API reference
           </a>
           <p className="version">Weft {VERSION}</p>

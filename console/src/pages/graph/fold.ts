@@ -1,5 +1,8 @@
 /** A drawing with all subgraphs, folded to those that a person has opened. Ids are paths: "research:plan". */
-import type { Drawing } from './layout'
+export interface Drawing {
+  nodes: { id: string | number; type?: string; data?: unknown }[]
+  edges: { source: string; target: string; conditional?: boolean; data?: unknown }[]
+}
 
 export interface Folded extends Drawing {
   /** Subgraphs that are drawn as one node. */

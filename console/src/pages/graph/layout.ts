@@ -2,11 +2,6 @@
 import { Graph, layout } from '@dagrejs/dagre'
 import { type Folded, nameIn, parentOf } from './fold'
 
-export interface Drawing {
-  nodes: { id: string | number; type?: string; data?: unknown }[]
-  edges: { source: string; target: string; conditional?: boolean; data?: unknown }[]
-}
-
 export interface Placed {
   width: number
   height: number

@@ -8,8 +8,8 @@ import { LoadedView } from '../../ui/notice'
 import { durationText } from '../../ui/time'
 import '../../styles/graph.css'
 import { type Activity, NOTHING, type NodeActivity } from './activity'
-import { fold } from './fold'
-import { type Drawing, NODE_HEIGHT, place } from './layout'
+import { type Drawing, fold } from './fold'
+import { NODE_HEIGHT, place } from './layout'
 
 interface GraphViewProps {
   assistantId: string
