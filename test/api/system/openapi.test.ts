@@ -52,12 +52,13 @@ t.test('the document of a server', async t => {
     t.match(page.headers.get('content-security-policy'), /^default-src 'none'; script-src 'self';/)
     const html = await page.text()
     t.notMatch(html, /https?:/)
-    const files = [...html.matchAll(/(?:src|href)="\.\/(.*?)"/g)].map(([, file]) => file!)
-    t.equal(files.length, 3)
-    for (const file of files) {
+    const files = [...html.matchAll(/(?:src|href)="\.\/(docs\/[^"]+\.(\w+))"/g)]
+    const types: { [extension: string]: string } = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' }
+    t.same(new Set(files.map(([, , extension]) => extension)), new Set(Object.keys(types)))
+    for (const [, file = '', extension = ''] of files) {
       const answer = await fetch(`${cluster.url}/${file}`)
       t.equal(answer.status, 200, file)
-      t.match(answer.headers.get('content-type'), file.endsWith('.css') ? 'text/css' : 'text/javascript')
+      t.match(answer.headers.get('content-type'), types[extension])
     }
     for (const [file, status] of [
       ['package.json', 404],
