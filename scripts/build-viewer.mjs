@@ -1,4 +1,4 @@
-/** What the pages that the edge writes load: the viewer of the API, and style, fonts and colours of the guide. */
+/** Makes the files that the pages of the edge load: the viewer of the API, and style, fonts and colours of the guide. */
 import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

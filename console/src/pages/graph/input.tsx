@@ -97,7 +97,7 @@ interface FormProps {
   onChange: (value: Input) => void
 }
 
-/** As the schema says, but messages are written as the text of one. */
+/** The form follows the schema, but messages are written as the text of one. */
 function Form({ schema, value, onChange }: FormProps) {
   const { [MESSAGES]: messages, ...others } = schema.properties!
   const text = messages === undefined ? null : textOf(value[MESSAGES])
@@ -143,7 +143,7 @@ function titleOf(input: Input): string {
   return text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text
 }
 
-/** Of the latest runs, each once. */
+/** Returns the inputs of the latest runs, each once. */
 async function earlierInputs(assistant_id: string, signal: AbortSignal): Promise<Input[]> {
   const body = { assistant_id, limit: SEARCHED, select: ['kwargs'] }
   const runs = await ask<{ kwargs: { input?: Input } }[]>('/runs/search', { method: 'POST', body, signal })

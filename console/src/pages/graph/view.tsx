@@ -98,7 +98,7 @@ function Picture({ drawing, activity }: { drawing: Drawing; activity: Activity }
   )
 }
 
-/** Of its size: smaller than this its words cannot be read. */
+/** The part of its size below which its words cannot be read. */
 const SMALLEST = 0.75
 
 /** Opens a subgraph to a box with its nodes, and closes it again. */
@@ -109,7 +109,7 @@ const Toggle = ({ name, isOpen, toggle }: { name: string; isOpen: boolean; toggl
   </button>
 )
 
-/** Without a subgraph, and without those in it. */
+/** Closes a subgraph and those in it. */
 const without = (opened: ReadonlySet<string>, id: string): ReadonlySet<string> =>
   new Set([...opened].filter(one => one !== id && !one.startsWith(`${id}:`)))
 
