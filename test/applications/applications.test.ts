@@ -3,6 +3,7 @@ import t from 'tap'
 import { install } from './install.js'
 import { replyTo } from './model/answer.js'
 import { startModel } from './model/server.js'
+import { optionsOf } from './options.js'
 import { inputOf, sampleOf } from './sample.js'
 import { APPLICATIONS } from './table.js'
 import { stepNames } from './tour.js'
@@ -49,6 +50,12 @@ t.test('the fake model answers in each wire form, whole and as a stream', async 
   t.match(await (await fetch(`${model.url}/v1/embeddings`, embedded)).json(), {
     data: [{ embedding: [97, 0, 0, 0] }, {}],
   })
+})
+
+t.test('the official server takes rows of the table only', async t => {
+  t.match(optionsOf(['--official', '--only', 'python/swarm']), { official: true })
+  t.match(optionsOf(['--from', '.']), { from: '.' })
+  t.throws(() => optionsOf(['--official', '--from', '.']), { message: /leave out --from/ })
 })
 
 t.test('the last message decides what the model says', async t => {

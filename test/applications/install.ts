@@ -47,7 +47,7 @@ const pythonOf = async (language: Language): Promise<{ [name: string]: string }>
   language === 'python' ? { WEFT_PYTHON: await venvOf(join(graphs, 'python/requirements.txt')) } : {}
 
 /** A folder whose subfolders find the packages of the language. */
-async function packagesOf(language: Language): Promise<string> {
+export async function packagesOf(language: Language): Promise<string> {
   if (language === 'python') return join(cached('applications'), 'python')
   const list = JSON.stringify({ private: true, type: 'module', dependencies: NPM_PACKAGES })
   const folder = join(cached('applications'), createHash('sha256').update(list).digest('hex').slice(0, 12))

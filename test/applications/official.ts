@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../../cli/ports.js'
 import { endsWithUs, plainEnv, stopAll } from '../../scripts/bench/server.js'
+import { packagesOf } from './install.js'
 
 const START_MS = 120_000
 
@@ -14,7 +15,7 @@ export async function startOfficial({ app, env }: { app: string; env: { [name: s
   const out = openSync(log, 'a')
   const program = env.WEFT_PYTHON
     ? join(dirname(env.WEFT_PYTHON), 'langgraph')
-    : join(dirname(app), 'node_modules/.bin/langgraphjs')
+    : join(await packagesOf('javascript'), 'node_modules/.bin/langgraphjs')
   const args = ['dev', '--no-browser', '--host', '127.0.0.1', '--port', `${port}`]
   const child = endsWithUs(
     spawn(program, env.WEFT_PYTHON ? [...args, '--no-reload', '--allow-blocking'] : args, {

@@ -1,12 +1,13 @@
 /** The command line of `npm run applications`. */
 import { parseArgs } from 'node:util'
+import { UserError } from '../../cli/user-error.js'
 
 export const HELP = `npm run applications -- [--only pattern] [--from folder] [--official] [--list]
 
 Starts applications of published packages with a fake model server, and takes each through the same tour: schemas, drawing,
 runs, stream modes, interrupts, state, history, fork, store. Packages are installed into the cache, ~/.cache/weft. --only:
 those whose language/name matches the pattern. --from: the application of a folder with a langgraph.json, instead. --official:
-on the official development server. --list prints the names. Exit code 1: a step failed.
+rows on the official development server. --list prints the names. Exit code 1: a step failed.
 `
 
 export interface Options {
@@ -30,5 +31,7 @@ export function optionsOf(args: string[]): Options | null {
   })
   if (values.help) return null
   const { only, from, official, list } = values
+  // The server of the language is found by the row; a folder says neither its language nor its packages.
+  if (from !== undefined && official) throw new UserError('--official takes rows of the table: leave out --from', 2)
   return { only: new RegExp(only), from, official, list }
 }

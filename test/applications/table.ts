@@ -59,6 +59,8 @@ export const NPM_PACKAGES: { readonly [name: string]: string } = {
   '@langchain/anthropic': '1.5.11',
   '@langchain/core': '1.4.0',
   '@langchain/langgraph': '1.7.3',
+  // The official development server of `--official`, which reads types with TypeScript.
+  '@langchain/langgraph-cli': '2.0.0',
   '@langchain/langgraph-supervisor': '1.1.3',
   '@langchain/langgraph-swarm': '1.0.4',
   '@langchain/mcp-adapters': '1.1.4',
@@ -66,5 +68,6 @@ export const NPM_PACKAGES: { readonly [name: string]: string } = {
   '@modelcontextprotocol/sdk': '1.32.2',
   deepagents: '1.14.1',
   langchain: '1.5.14',
+  typescript: '5.9.3',
   zod: '4.6.7',
 }
