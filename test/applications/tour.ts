@@ -154,9 +154,9 @@ async function fork({ client, graph, thread }: Place): Promise<void> {
   spoke(await client.runs.wait(thread, graph, { input: null, checkpointId: checkpoint.checkpoint_id! }))
   const copied = await client.threads.getHistory(thread_id, { limit: 100 })
   assert.equal(copied.length, states.length, 'the copy has another history')
-  const { checkpoint: changed } = (await client.threads.updateState(thread, { values: null, checkpoint })) as Config & {
-    checkpoint: object
-  }
+  // LangGraph 1.0 for Python refuses an update before the first node that names no node.
+  const update = { values: null, checkpoint, asNode: '__start__' }
+  const { checkpoint: changed } = (await client.threads.updateState(thread, update)) as Config & { checkpoint: object }
   assert.ok(changed)
 }
 
