@@ -59,7 +59,7 @@ export const NPM_PACKAGES: { readonly [name: string]: string } = {
   '@langchain/anthropic': '1.5.11',
   '@langchain/core': '1.4.0',
   '@langchain/langgraph': '1.7.3',
-  // The official development server of `--official`, which reads types with TypeScript.
+  // `--official` starts this server, which reads types with TypeScript.
   '@langchain/langgraph-cli': '2.0.0',
   '@langchain/langgraph-supervisor': '1.1.3',
   '@langchain/langgraph-swarm': '1.0.4',
