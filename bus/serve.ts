@@ -16,10 +16,10 @@ import { decodeAs, decodeFields } from './decode.js'
 import { decodeHead, type Entry, encodeHead, entriesOf, KIND, MAX_MESSAGE, messagesOf, NOTHING } from './envelope.js'
 import { type Lane, openLane } from './lane.js'
 import type { Log } from './log.js'
+import type { Span, Tracer } from './otlp/traces.js'
 import { MAX_BODY, openIncoming, windowsOf } from './parts.js'
 import { isKey, seal } from './seal.js'
 import { openSweep } from './sweep.js'
-import type { Span, Tracer } from './trace.js'
 
 export interface Context {
   head: CallHead

@@ -2,7 +2,7 @@
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Follower } from '../bus/follow.js'
-import type { Tracer } from '../bus/trace.js'
+import type { Tracer } from '../bus/otlp/traces.js'
 import type { Tunnels } from '../bus/tunnel.js'
 import type { Versions } from '../bus/versions.js'
 import type { AppConfig } from '../schemas/application.js'

@@ -5,7 +5,7 @@ import type { Link } from '../bus/connect.js'
 import { openFollower } from '../bus/follow.js'
 import type { Lifecycle } from '../bus/lifecycle.js'
 import { openMux } from '../bus/mux.js'
-import { openTracer } from '../bus/trace.js'
+import { openTracer } from '../bus/otlp/traces.js'
 import { openTunnels } from '../bus/tunnel.js'
 import { readVersions } from '../bus/versions.js'
 import type { AppConfig } from '../schemas/application.js'
@@ -34,7 +34,7 @@ import { openPenalty } from './http/penalty.js'
 import { openTraffic } from './http/traffic.js'
 import { openKeys } from './keys.js'
 import { openLibrary } from './library.js'
-import { metrics, openMetrics } from './metrics.js'
+import { exportEdgeMetrics, metrics, openMetrics } from './metrics.js'
 import { docs, docsFile, openapi } from './openapi/pages.js'
 import { consoleFile, consoleLink, consolePage, openConsole } from './pages/console.js'
 import { openViewer } from './pages/frame.js'
@@ -153,6 +153,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     caller.close()
     mux.close()
   }
+  const exported = await exportEdgeMetrics(edge)
   const answers = answersOf(edge)
   const server = await listen(
     edge,
@@ -170,6 +171,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     (head, pass, peer) => new EventSocket(edge, head, pass, peer),
   ).catch(error => {
     close()
+    void exported?.stop()
     throw error
   })
   life.push({
@@ -192,8 +194,8 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
       }
       for (cut(); edge.open.size > 0 && performance.now() < until; cut()) await pause()
       server.close()
+      await Promise.all([exported?.stop(), edge.tracer?.close()])
       close()
-      await edge.tracer?.close()
     },
   })
   return {

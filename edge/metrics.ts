@@ -6,6 +6,7 @@ import { hostname } from 'node:os'
 import { openProcessFigures, sample } from '../bus/figures.js'
 import { expositionOf, openReports, samplesOf } from '../bus/metrics.js'
 import type { Mux } from '../bus/mux.js'
+import { exportMetrics } from '../bus/otlp/metrics.js'
 import { allows } from '../schemas/auth/keys.js'
 import { fail } from '../schemas/errors.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'
@@ -48,15 +49,12 @@ export function openMetrics(mux: Mux, build: Build): Metrics {
     ])
     const own = [
       ...counted,
-      sample('weft_edge_open_requests', edge.open.size),
-      sample('weft_edge_open_sockets', edge.sockets.size),
-      sample('weft_edge_open_streams', [...edge.open].filter(one => one.streaming).length),
-      sample('weft_edge_blocked_clients', edge.stalls.size()),
+      ...samplesOfEdge(edge),
       ...figures.samples().map(one => ({ ...one, labels: { ...one.labels, role: 'edge' } })),
     ]
     const others = found.flatMap(samplesOf)
     return {
-      samples: [...edge.traffic.samples(), ...own, ...slotsOf(found), ...cluster.samples, ...others],
+      samples: [...own, ...slotsOf(found), ...cluster.samples, ...others],
       hosts: found.flatMap(({ worker, hosts = [] }) => hosts.map(host => ({ worker, ...host }))),
     }
   }
@@ -70,6 +68,21 @@ export function openMetrics(mux: Mux, build: Build): Metrics {
     close: () => figures.close(),
   }
 }
+
+/** Those that are not in the figures of its link. */
+function samplesOfEdge(edge: Edge): Sample[] {
+  return [
+    ...edge.traffic.samples(),
+    sample('weft_edge_open_requests', edge.open.size),
+    sample('weft_edge_open_sockets', edge.sockets.size),
+    sample('weft_edge_open_streams', [...edge.open].filter(one => one.streaming).length),
+    sample('weft_edge_blocked_clients', edge.stalls.size()),
+  ]
+}
+
+/** Sends the figures of this edge to the collector of the settings, if there is one. */
+export const exportEdgeMetrics = (edge: Edge) =>
+  exportMetrics(edge.config, edge.link, { role: 'edge', worker: OWN, others: () => samplesOfEdge(edge) })
 
 /** Empty while no resource worker answers: the other figures are wanted most of all then. */
 async function askCluster({ caller, link }: Edge): Promise<ClusterMetrics> {

@@ -7,7 +7,7 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket } from 'uWebSockets.js'
 import { type AddressInfo, createServer } from 'node:net'
 import { decodeJson } from '../bus/decode.js'
-import type { Tracer } from '../bus/trace.js'
+import type { Tracer } from '../bus/otlp/traces.js'
 import { CALLER, LOOPBACK, RUN_USER } from '../schemas/app-host.js'
 import type { AuthUser } from '../schemas/auth/auth.js'
 import { BUILT_IN_APP } from '../schemas/ids.js'

@@ -451,10 +451,12 @@ export const SETTINGS = {
   otlp_endpoint: setting(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     '',
-    'Address of a collector of OpenTelemetry that accepts OTLP over HTTP, as `http://localhost:4318`; without it nothing is traced. `OTEL_EXPORTER_OTLP_HEADERS` has headers for it (`name=value`, comma-separated and percent-encoded). `OTEL_TRACES_SAMPLER_ARG` is the part of the traces that begin here and are recorded, from 0 to 1, which is the default; a `traceparent` of the client decides for its own.',
+    'Address of a collector of OpenTelemetry that accepts OTLP over HTTP, as `http://localhost:4318`; traces and metrics are sent to it, and without it nothing. `OTEL_EXPORTER_OTLP_HEADERS` has headers for it (`name=value`, comma-separated and percent-encoded). `OTEL_TRACES_SAMPLER_ARG` is the part of the traces that begin here and are recorded, from 0 to 1, which is the default; a `traceparent` of the client decides for its own. Metrics are sent every `OTEL_METRIC_EXPORT_INTERVAL` milliseconds, by default 60000; `OTEL_METRICS_EXPORTER=none` sends traces only.',
   ),
   otlp_headers: companion('OTEL_EXPORTER_OTLP_HEADERS', '', 'Headers for the collector.'),
   trace_ratio: companion('OTEL_TRACES_SAMPLER_ARG', 1, 'Part of the traces that are recorded.'),
+  metrics_exporter: companion('OTEL_METRICS_EXPORTER', 'otlp', 'none: no metrics are sent to the collector.'),
+  metric_interval_ms: companion('OTEL_METRIC_EXPORT_INTERVAL', 60_000, 'Time between two sent metrics.'),
   protocol: internal('WEFT_PROTOCOL', 0, 'For tests only: the protocol that this process claims to have; 0: its own.'),
   test: internal(
     'WEFT_TEST',

@@ -12,6 +12,7 @@ import { freeBytes, sample } from '../../bus/figures.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { answerMetrics } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
+import { exportMetrics } from '../../bus/otlp/metrics.js'
 import { openPoolView } from '../../bus/queue.js'
 import type { Config } from '../../schemas/config.js'
 import type { DeployWakeUp } from '../../schemas/deploy-calls.js'
@@ -116,7 +117,10 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
   ]
   const forget = link.onReconnect(() => deployer.check())
   link.figures.onRead(async () => [sample('weft_disk_free_bytes', await freeBytes(folder))])
-  const metrics = answerMetrics(link, { role: 'deployer', worker: `${hostname()}.${process.pid}` })
+  const self = { role: 'deployer', worker: `${hostname()}.${process.pid}` } as const
+  const metrics = answerMetrics(link, self)
+  const exported = await exportMetrics(config, link, self)
+  if (exported !== null) life.push({ name: 'metrics for the collector', stop: () => exported.stop() })
   life.push({
     name: 'deployer',
     quiet() {

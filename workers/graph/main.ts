@@ -9,8 +9,9 @@ import type { Lifecycle } from '../../bus/lifecycle.js'
 import type { Log } from '../../bus/log.js'
 import { answerMetrics } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
+import { exportMetrics } from '../../bus/otlp/metrics.js'
+import { openTracer } from '../../bus/otlp/traces.js'
 import { bytesHandler, type Handler, jsonHandler, serve } from '../../bus/serve.js'
-import { openTracer } from '../../bus/trace.js'
 import type { Registration } from '../../schemas/announcements.js'
 import { type EmbedCall, type UiCall, validateEmbedCall, validateUiCall } from '../../schemas/app-host.js'
 import { type Config, servedBy } from '../../schemas/config.js'
@@ -222,6 +223,8 @@ export async function startGraphs(
   const worker = `${hostname()}.${process.pid}.${pool}`
   const metrics = answerMetrics(link, { role: 'graphs', worker, hosts: supervisor.hostReports })
   life.push({ name: 'metrics', quiet: () => metrics.close() })
+  const exported = await exportMetrics(config, link, { role: 'graphs', worker })
+  if (exported !== null) life.push({ name: 'metrics for the collector', stop: () => exported.stop() })
   supervisor.offer(
     hosts,
     graphs.map(graph => graph.graph_id),

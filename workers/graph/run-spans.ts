@@ -3,8 +3,8 @@
  * trace of the run when the attempt ends. Hosts limit what they send; more than the limit is dropped here.
  */
 import type { Link } from '../../bus/connect.js'
+import type { Tracer } from '../../bus/otlp/traces.js'
 import { publishSpans } from '../../bus/streams.js'
-import type { Tracer } from '../../bus/trace.js'
 import { type RunId, token } from '../../schemas/ids.js'
 import { type HostSpan, MAX_SPANS_BYTES, validateHostSpans } from '../../schemas/trace.js'
 import { type Frame, readJson } from '../pipe.js'

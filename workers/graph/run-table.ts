@@ -1,7 +1,8 @@
 /** The runs of a supervisor: by run id from the claim until the store has their end, by slot while a host has them. */
+
+import type { Span } from '../../bus/otlp/traces.js'
 import type { Publisher } from '../../bus/publish.js'
 import type { Job } from '../../bus/queue.js'
-import type { Span } from '../../bus/trace.js'
 import type { ClaimedLease } from '../../schemas/calls.js'
 import type { RunId } from '../../schemas/ids.js'
 import { firstIdOf } from '../../schemas/subjects.js'

@@ -4,11 +4,11 @@ import { openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { openMux } from '../../bus/mux.js'
+import { openTracer } from '../../bus/otlp/traces.js'
 import { answerPoolUsers, openIssuer } from '../../bus/pool-users.js'
 import { type Handler, newLane, openPoolLanes, serve } from '../../bus/serve.js'
 import { watchStreams } from '../../bus/stream-watch.js'
 import { ensureStreams } from '../../bus/streams.js'
-import { openTracer } from '../../bus/trace.js'
 import { openTunnels } from '../../bus/tunnel.js'
 import type { AppHostSettings } from '../../schemas/app-host.js'
 import { readScheduling } from '../../schemas/auth/scheduling.js'
@@ -177,7 +177,7 @@ export async function startResources(
   void renewSecrets({ store, ring: deps.ring, log: link.log }).catch(error =>
     link.log.warn({ err: error }, 'secrets could not be re-encrypted'),
   )
-  reportMetrics(deps, life)
+  await reportMetrics(deps, life)
   deps.alarms.start(deps)
   life.push({ name: 'alarms', quiet: () => deps.alarms.stop() })
   const sweeper = startSweeper(deps, ended)

@@ -4,6 +4,7 @@ import type { Link } from '../../bus/connect.js'
 import { freeBytes, sample, timely } from '../../bus/figures.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { answerMetrics } from '../../bus/metrics.js'
+import { exportMetrics } from '../../bus/otlp/metrics.js'
 import { queueInfo } from '../../bus/streams.js'
 import type { ClusterMetrics, Sample } from '../../schemas/metrics.js'
 import type { Store } from '../../store/port.js'
@@ -32,8 +33,9 @@ export function measureWrites(store: Store, { figures }: Link): Store {
   return { ...store, apply }
 }
 
-/** Answers edges until the lifecycle stops it. */
-export function reportMetrics({ store, link, deliveries, alarms, config }: Deps, life: Lifecycle): void {
+/** Answers edges, and sends to the collector of the settings, until the lifecycle stops it. */
+export async function reportMetrics(deps: Deps, life: Lifecycle): Promise<void> {
+  const { store, link, deliveries, alarms, config } = deps
   const { figures } = link
   figures.count('weft_run_takeovers_total', undefined, 0)
   for (const status of ENDED) figures.count('weft_runs_ended_total', { status }, 0)
@@ -51,8 +53,14 @@ export function reportMetrics({ store, link, deliveries, alarms, config }: Deps,
     const ahead = alarms.ahead()
     return ahead === null ? [] : [sample('weft_clock_ahead_seconds', ahead / 1_000)]
   })
-  const metrics = answerMetrics(link, { role: 'resources', worker: `${hostname()}.${process.pid}` })
+  const self = { role: 'resources', worker: `${hostname()}.${process.pid}` } as const
+  const metrics = answerMetrics(link, self)
   life.push({ name: 'metrics', quiet: () => metrics.close() })
+  const exported = await exportMetrics(config, link, {
+    ...self,
+    others: async () => (await clusterMetrics(deps)).samples,
+  })
+  if (exported !== null) life.push({ name: 'metrics for the collector', stop: () => exported.stop() })
 }
 
 /** Labels of ended runs. */

@@ -3,10 +3,11 @@
  * Without OTEL_EXPORTER_OTLP_ENDPOINT the process creates no tracer and does not load the SDK.
  */
 import type { Attributes, Context, SpanKind as Kind, SpanContext } from '@opentelemetry/api'
-import type { Config } from '../schemas/config.js'
-import type { HostSpan } from '../schemas/trace.js'
-import { TRACEPARENT } from '../schemas/trace.js'
-import type { Log } from './log.js'
+import type { Config } from '../../schemas/config.js'
+import type { HostSpan } from '../../schemas/trace.js'
+import { TRACEPARENT } from '../../schemas/trace.js'
+import type { Log } from '../log.js'
+import { headersOf, resourceOf, urlAt } from './collector.js'
 
 export interface Span {
   /** The traceparent of this span, for the work that it causes. */
@@ -38,14 +39,11 @@ const CLOSE_MS = 2_000
 /** Null when tracing is off. */
 export async function openTracer(config: Config, role: string, log: Log): Promise<Tracer | null> {
   if (config.otlp_endpoint === '') return null
-  const [api, sdk, { detectResources, envDetector, resourceFromAttributes }, { OTLPTraceExporter }] = await Promise.all(
-    [
-      import('@opentelemetry/api'),
-      import('@opentelemetry/sdk-trace'),
-      import('@opentelemetry/resources'),
-      import('@opentelemetry/exporter-trace-otlp-http'),
-    ],
-  )
+  const [api, sdk, { OTLPTraceExporter }] = await Promise.all([
+    import('@opentelemetry/api'),
+    import('@opentelemetry/sdk-trace'),
+    import('@opentelemetry/exporter-trace-otlp-http'),
+  ])
   api.diag.setLogger(
     {
       error: message => log.warn({ detail: message }, 'traces could not be sent'),
@@ -56,15 +54,9 @@ export async function openTracer(config: Config, role: string, log: Log): Promis
     },
     { logLevel: api.DiagLogLevel.ERROR, suppressOverrideMessage: true },
   )
-  const exporter = new OTLPTraceExporter({
-    url: `${config.otlp_endpoint.replace(/\/$/, '')}/v1/traces`,
-    headers: headersOf(config.otlp_headers),
-  })
+  const exporter = new OTLPTraceExporter({ url: urlAt(config, 'traces'), headers: headersOf(config) })
   const provider = new sdk.TracerProvider({
-    // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come before what Weft says of itself.
-    resource: resourceFromAttributes({ 'service.name': `weft-${role}`, 'weft.role': role }).merge(
-      detectResources({ detectors: [envDetector] }),
-    ),
+    resource: await resourceOf(role),
     sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(config.trace_ratio) }),
     spanProcessors: [new sdk.BatchSpanProcessor({ exporter })],
   })
@@ -150,12 +142,3 @@ function parse(traceparent: string): SpanContext | null {
   const [, traceId = '', spanId = '', flags = ''] = traceparent.split('-')
   return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true }
 }
-
-/** `name=value` pairs, comma-separated and percent-encoded, as the variable of the same name has them. */
-const headersOf = (text: string): { [name: string]: string } =>
-  Object.fromEntries(
-    text.split(',').flatMap(pair => {
-      const at = pair.indexOf('=')
-      return at < 1 ? [] : [[pair.slice(0, at).trim(), decodeURIComponent(pair.slice(at + 1).trim())]]
-    }),
-  )
