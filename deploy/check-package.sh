@@ -9,7 +9,8 @@ npm install --no-audit --no-fund "$package"
 npx weft new app
 npx weft start --app app --port 0 --json >out 2>err &
 server=$!
-trap 'kill $server 2>/dev/null; wait $server 2>/dev/null; cat err >&2; rm -rf "$folder"' EXIT
+# With `set -e`, the status of the ended server would be that of this script.
+trap 'kill $server 2>/dev/null || true; wait $server 2>/dev/null || true; cat err >&2; rm -rf "$folder"' EXIT
 until grep -q '"url"' out; do
   kill -0 $server
   sleep 1
