@@ -6,6 +6,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { say } from './say.js'
 import { UserError } from './user-error.js'
 
 /** The interfaces for native modules of Node.js 20 and 22, for which the library is built. */
@@ -14,8 +15,6 @@ const BUILT_FOR = ['115', '127']
 export const HTTP_NODE = 22
 
 export const canServe = (modules = process.versions.modules): boolean => BUILT_FOR.includes(modules)
-
-const say = (line: string): void => void process.stderr.write(`weft: ${line}\n`)
 
 /** Returns when this process can serve HTTP; else the process goes on as the same command on another Node.js. */
 export async function prepareHttp(): Promise<void> {

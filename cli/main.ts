@@ -4,6 +4,7 @@
  */
 import { type Command, CommanderError } from 'commander'
 import { makeProgram, SERVE_HTTP, SERVERS } from './program.js'
+import { sayLast } from './say.js'
 import { UserError } from './user-error.js'
 
 /** The sentence for the person and the exit code; null when commander has printed what was asked for. */
@@ -57,6 +58,8 @@ try {
   else await program.parseAsync()
 } catch (error) {
   const { sentence, code } = outcomeOf(error)
-  if (sentence !== null) process.stderr.write(`weft: ${sentence}\n`)
+  // Of other commands a person reads it.
+  if (sentence !== null && SERVERS.includes(process.argv[2] ?? '')) sayLast(sentence)
+  else if (sentence !== null) process.stderr.write(`weft: ${sentence}\n`)
   process.exit(code)
 }

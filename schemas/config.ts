@@ -181,7 +181,7 @@ export const SETTINGS = {
   log_format: setting(
     'LOG_FORMAT',
     'auto' as LogFormat,
-    'Lines of the log: `json`; `pretty`, short lines for a person; or `auto`: pretty on a terminal, JSON otherwise.',
+    'Lines of the log: `json`; `pretty`, short lines for a person; or `auto`: pretty on a terminal, JSON otherwise. With `json` all that `weft start` and the roles print is JSON.',
   ),
   body_limit: setting(
     'HTTP_MAX_REQUEST_BODY_BYTES',

@@ -16,6 +16,7 @@ import { GivenUp, keepRunning, type ManagedProcess } from '../keep-running.js'
 import { type NatsProcess, startNatsProcess } from '../nats/process.js'
 import { findNatsServer } from '../nats/server.js'
 import { isFree } from '../ports.js'
+import { say, sayLast, speaksJson } from '../say.js'
 import { UserError } from '../user-error.js'
 import { describeApplication } from './application.js'
 import { banner, type GraphReport } from './banner.js'
@@ -63,9 +64,9 @@ export async function start(config: Config, { json = false, dev = false }: Start
     json,
     dev,
     hadKey: config.control_key !== '' || existsSync(keyFile(config)),
-    say: line => void process.stderr.write(`weft: ${line}\n`),
+    say,
     giveUp(error) {
-      run.say(`giving up: ${error.message}`)
+      sayLast(`giving up: ${error.message}`)
       exit(1)
     },
     nats: null,
@@ -275,7 +276,7 @@ function urlOf(host: string, port: number): string {
 const keyFile = ({ data }: Config): string => join(data, 'control.key')
 
 async function greet(run: Start): Promise<void> {
-  const { config, json, app, hadKey, port, graphs, say } = run
+  const { config, json, app, hadKey, port, graphs } = run
   const url = urlOf(config.host, port)
   if (run.roles!.child() === null) return
   if (!(await becomesReady(`${url}/ready`))) say(`${url}/ready does not answer 200 yet`)
@@ -284,12 +285,17 @@ async function greet(run: Start): Promise<void> {
   const isServed = [200, 303].includes((await statusOf(`${url}/console`)) ?? 0)
   const console = isServed ? `${config.console_url || url}/console` : null
   const keys = config.require_keys && app!.given.auth == null
-  if (json)
-    return void process.stdout.write(
-      `${JSON.stringify({ url, data: resolve(config.data), console: isServed, graphs: graphs.map(({ graph_id, error }) => ({ graph_id, error })) })}\n`,
-    )
-  process.stdout.write(banner({ app: app!, data: config.data, url, console, graphs, keys }))
+  const served = {
+    url,
+    data: resolve(config.data),
+    console: isServed,
+    graphs: graphs.map(({ graph_id, error }) => ({ graph_id, error })),
+  }
+  if (json) return void process.stdout.write(`${JSON.stringify(served)}\n`)
+  if (speaksJson()) say('serving', served)
+  else process.stdout.write(banner({ app: app!, data: config.data, url, console, graphs, keys }))
   if (hadKey || !existsSync(keyFile(config))) return
+  if (speaksJson()) return say('a key of the control plane was created', { file: resolve(keyFile(config)) })
   // A service manager keeps what a program prints, so the key itself is for a terminal only.
   const key = process.stdout.isTTY ? `\n  ${readFileSync(keyFile(config), 'utf8').trim()}` : ''
   process.stdout.write(

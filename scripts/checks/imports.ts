@@ -92,7 +92,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['events.ts', 'publish.ts'],
   ],
   'cli/': [
-    ['root.ts', 'user-error.ts', 'ports.ts', 'processes.ts', 'tied-process.ts', 'check-node.ts', 'terminal/'],
+    ['root.ts', 'say.ts', 'user-error.ts', 'ports.ts', 'processes.ts', 'tied-process.ts', 'check-node.ts', 'terminal/'],
     ['data-folder.ts', 'fetch-pinned.ts', 'http-runtime.ts', 'keep-running.ts', 'read-settings.ts', 'weft.ts'],
     ['nats/'],
     ['commands/'],

@@ -11,6 +11,8 @@ import { alive, allGone, below, type Cluster, exampleApp, startCluster } from '.
 import { runWeft as weft } from '../helpers/command.js'
 import { lines } from '../helpers/sdk.js'
 
+t.setTimeout(120_000)
+
 /** Polls until the answer is true; returns the duration. */
 async function until(what: () => Promise<boolean>, ms = 10_000): Promise<number> {
   const since = Date.now()
@@ -191,6 +193,22 @@ t.test('a started server', async t => {
     t.equal(await cluster.stop(), 0)
     await allGone(pids)
   })
+})
+
+t.test('with LOG_FORMAT=json everything that a server prints is lines of JSON', async t => {
+  const cluster = await startCluster({ env: { LOG_FORMAT: 'json' } })
+  t.teardown(() => cluster.stop())
+  process.kill(rolesOf(cluster)!, 'SIGKILL')
+  await until(async () => /exit|again/.test(cluster.output()))
+  await until(ready(cluster.url))
+  await cluster.stop()
+  const printed = cluster.output().trim().split('\n')
+  const records = printed.map(line => JSON.parse(line) as { msg: string; url?: string })
+  t.equal(records.find(({ msg }) => msg === 'serving')?.url, cluster.url)
+  t.ok(records.some(({ msg }) => msg === 'stopping'))
+  const failed = await weft(['start', '--app', 'nowhere'], { LOG_FORMAT: 'json' })
+  t.equal(failed.code, 2)
+  t.match(JSON.parse(failed.stderr), { level: 60, msg: /nowhere/ })
 })
 
 t.test('when the launcher is killed, the roles stop in order, then the NATS server ends', async t => {
