@@ -96,8 +96,8 @@ export interface Roles<B extends Broker = TestNats> {
   edges: Proc[]
   resources: Proc[]
   graphs: Proc[]
-  /** Starts one more process of a role; `flags` replace the default ones, `env` is added. */
-  add(role: RoleName, flags?: string[], env?: { [name: string]: string }): Promise<Proc>
+  /** Starts one more process of a role; `flags` replace the default ones, `env` is added. `program`: of another version. */
+  add(role: RoleName, flags?: string[], env?: { [name: string]: string }, program?: string): Promise<Proc>
   /** The processes that `add` has started, in order. */
   added: Proc[]
   stop(): Promise<void>
@@ -126,9 +126,9 @@ export async function startRoles<B extends Broker = TestNats>({
   const store = await storeEnv(nats.data)
   const all: Proc[] = []
   const usual = { edge: ['--port', '0'], resources: [], graphs: ['--app', app], deployer: [] }
-  const add = async (role: RoleName, flags: string[] = usual[role], more: { [name: string]: string } = {}) => {
+  const add: Roles['add'] = async (role, flags = usual[role], more = {}, program = weft) => {
     const url: { [name: string]: string } = broker === undefined ? {} : { NATS_URL: nats.url(role) }
-    const proc = await launch([role, '--data', nats.data, ...flags], { ...store, ...url, ...env, ...more })
+    const proc = await launch([role, '--data', nats.data, ...flags], { ...store, ...url, ...env, ...more }, program)
     all.push(proc)
     return proc
   }
@@ -165,8 +165,8 @@ export async function startRoles<B extends Broker = TestNats>({
 }
 
 /** Starts `weft` with these arguments; resolves when it is ready, rejects with its output when it ends before. */
-export async function launch(args: string[], env: { [name: string]: string }): Promise<Proc> {
-  const child = spawnWeft(args, env)
+export async function launch(args: string[], env: { [name: string]: string }, program = weft): Promise<Proc> {
+  const child = spawnWeft(args, env, program)
   let output = ''
   for (const stream of [child.stdout!, child.stderr!]) stream.on('data', part => (output += part))
   const port = await new Promise<number | null>((resolve, reject) => {
@@ -204,8 +204,12 @@ export async function launch(args: string[], env: { [name: string]: string }): P
 }
 
 /** `weft` as a child: it stops when this process ends, because the IPC channel closes. */
-export const spawnWeft = (args: string[], env: { [name: string]: string | undefined } = {}): ChildProcess =>
-  fork(weft, args, {
+export const spawnWeft = (
+  args: string[],
+  env: { [name: string]: string | undefined } = {},
+  program = weft,
+): ChildProcess =>
+  fork(program, args, {
     execArgv: [],
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     env: { ...process.env, NODE_OPTIONS: '', WEFT_TEST: '1', WEFT_EDGE_DRAIN_MS: '0', ...env },

@@ -1,0 +1,38 @@
+/** The package of an earlier Weft, made from its commit as `scripts/release` makes it, and unpacked. */
+import { execFile } from 'node:child_process'
+import { mkdir, readdir, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { root } from '../../cli/root.js'
+
+const execute = promisify(execFile)
+const git = async (...args: string[]) => (await execute('git', ['-C', root, ...args])).stdout.trim()
+
+/** While no release has a tag: the last commit with an older schema of the store, before there were numbers of protocols. */
+const BEFORE_TAGS = 'cca720a8'
+
+/** The commit of the last release, not of this one; null: this clone does not have it, being shallow. */
+export async function earlierCommit(): Promise<string | null> {
+  const tag = await git('describe', '--tags', '--abbrev=0', '--match=v*', 'HEAD^').catch(() => BEFORE_TAGS)
+  return git('rev-parse', '--verify', `${tag}^{commit}`).catch(() => null)
+}
+
+/** Builds the commit below the folder with the installed npm packages; resolves to the command `weft` of its package. */
+export async function packageOf(commit: string, folder: string): Promise<string> {
+  const [source, installed] = [join(folder, 'source'), join(folder, 'installed')]
+  for (const each of [source, installed]) await mkdir(each)
+  const archive = join(folder, 'source.tar')
+  await git('archive', `--output=${archive}`, commit)
+  await execute('tar', ['--extract', `--file=${archive}`, `--directory=${source}`])
+  for (const each of [source, installed]) await symlink(join(root, 'node_modules'), join(each, 'node_modules'))
+  await execute(process.execPath, ['scripts/build.mjs'], { cwd: source })
+  await execute('npm', ['pack', '--silent', '--ignore-scripts', `--pack-destination=${folder}`], { cwd: source })
+  const [file = ''] = (await readdir(folder)).filter(name => name.endsWith('.tgz'))
+  await execute('tar', [
+    '--extract',
+    '--strip-components=1',
+    `--file=${join(folder, file)}`,
+    `--directory=${installed}`,
+  ])
+  return join(installed, 'dist/cli/weft.js')
+}
