@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { openClient } from '../helpers/client.js'
 import { type Proc, startRoles } from '../helpers/cluster.js'
 import { earlierCommit, packageOf } from '../helpers/earlier-release.js'
-import { until } from '../helpers/until.js'
 
 t.setTimeout(300_000)
 
@@ -14,43 +14,6 @@ const ROLES = ['resources', 'graphs', 'edge'] as const
 
 const folder = mkdtempSync(join(tmpdir(), 'weft-earlier-'))
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-
-/** One client after another on the edge that serves now; keeps what was answered. */
-function openLoad(edgeOf: () => Proc) {
-  const threads: string[] = []
-  const failures: string[] = []
-  let isOver = false
-  const post = async (path: string, body: object) => {
-    const url = `http://127.0.0.1:${edgeOf().port}${path}`
-    const answer = await fetch(url, { method: 'POST', body: JSON.stringify(body) })
-    const text = await answer.text()
-    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text.slice(0, 300)}`)
-    return JSON.parse(text) as { thread_id: string; n?: number }
-  }
-  const ended = (async () => {
-    while (!isOver)
-      try {
-        const { thread_id } = await post('/threads', {})
-        await post(`/threads/${thread_id}/runs/wait`, { assistant_id: 'counter', input: { steps: 2 } })
-        threads.push(thread_id)
-      } catch (error) {
-        failures.push((error as Error).message)
-      }
-  })()
-  return {
-    threads,
-    failures,
-    /** Resolves when a few more runs have ended. */
-    more: () => {
-      const enough = threads.length + 3
-      return until(async () => threads.length >= enough, 60_000)
-    },
-    async stop() {
-      isOver = true
-      await ended
-    },
-  }
-}
 
 const commit = await earlierCommit()
 const skip = commit === null && 'this clone does not have the commit of the last release: git fetch --unshallow --tags'
@@ -62,7 +25,7 @@ t.test('an upgrade under load, and the way back', { skip }, async t => {
   const start = (role: (typeof ROLES)[number], program?: string) => roles.add(role, undefined, undefined, program)
   const now = {} as { [role in (typeof ROLES)[number]]: Proc }
   for (const role of ROLES) now[role] = await start(role, earlier)
-  const load = openLoad(() => now.edge)
+  const load = openClient(() => now.edge)
   /** The new one serves before the old one leaves. */
   const replace = async (role: 'graphs' | 'edge', program?: string) => {
     const before = now[role]
