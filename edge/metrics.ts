@@ -69,7 +69,7 @@ export function openMetrics(mux: Mux, build: Build): Metrics {
   }
 }
 
-/** Those that are not in the figures of its link. */
+/** Samples that are not in the figures of its link. */
 function samplesOfEdge(edge: Edge): Sample[] {
   return [
     ...edge.traffic.samples(),

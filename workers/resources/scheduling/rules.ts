@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Scheduling } from '../../../schemas/auth/scheduling.js'
 import { fail } from '../../../schemas/errors.js'
-import { parseJson } from '../../../schemas/exact.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { isObject } from '../../../schemas/json.js'
 import type { OccupiedSlots, RunRow } from '../../../store/rows/runs.js'
 
@@ -22,7 +22,7 @@ export function tenantOf({ tenant }: Scheduling, run: New): string {
         : (parseJson(run.auth_user) as { identity?: unknown }).identity
       : valueAt(run.metadata, tenant)
   if (found === undefined || found === null) return ''
-  const text = (typeof found === 'object' ? JSON.stringify(found) : String(found)).toWellFormed().replaceAll('\0', '')
+  const text = (typeof found === 'object' ? jsonText(found) : String(found)).toWellFormed().replaceAll('\0', '')
   return text.length <= MAX_TENANT ? text : createHash('sha256').update(text).digest('hex')
 }
 
