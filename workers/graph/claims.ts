@@ -67,10 +67,12 @@ export function openClaims({ log, table, leases, signals, onClaimed, onEnd }: Cl
 
   /** The wake-up says that a run waits; which one is next is not known before now. */
   async function choose(job: Job): Promise<void> {
+    if (!open) return job.back()
     choosing.add(job)
     try {
       const chosen = await leases.choose(job)
-      if (chosen === 'none') void job.done()
+      if (!open) job.back()
+      else if (chosen === 'none') void job.done()
       else if (chosen === 'later') job.back(FAILED_MS)
       else begin({ ...job, ...chosen })
     } catch (error) {
