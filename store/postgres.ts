@@ -5,6 +5,7 @@
 import { openCalls } from './calls.js'
 import type { Store } from './port.js'
 import { isOutage, openDatabase, type PostgresOptions, type Query, sentenceOf } from './postgres/connection.js'
+import { nearestVectors } from './postgres/nearest.js'
 import { assistantReads, recordReads, runReads } from './postgres/reads.js'
 import { checkpointReads } from './postgres/reads-checkpoints.js'
 import { itemReads } from './postgres/reads-items.js'
@@ -59,6 +60,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     checkpoints: checkpointReads(query),
     records: recordReads(query),
     items: itemReads(query),
+    nearest: nearestVectors(query, log),
     async ping() {
       await query(
         `INSERT INTO weft.health (id, checked_at) VALUES (1, ?)

@@ -200,6 +200,11 @@ const VERSIONS = [
   CREATE INDEX runs_ready ON weft.runs (app, pool, tenant, priority, created_at, run_id)
     WHERE status = 'pending' AND ready_at IS NOT NULL;
   `,
+  // The size of the vectors that were copied for vector search (nearest.ts); 0: none since the last write.
+  `
+  ALTER TABLE weft.items ADD COLUMN copied INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX items_uncopied ON weft.items (app, copied) WHERE vectors IS NOT NULL;
+  `,
 ]
 
 export const SCHEMA_VERSION = VERSIONS.length

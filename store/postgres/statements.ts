@@ -335,7 +335,7 @@ const INSERT_RECORD = `${insert('records', RECORD)} ON CONFLICT DO NOTHING`
 const PUT_ITEM = `${insert('items', [...ITEM, 'vectors', 'keys'])} ON CONFLICT (app, path, key) DO UPDATE SET
   created_at = CASE WHEN items.expires_at <= excluded.updated_at THEN excluded.created_at ELSE items.created_at END,
   value = excluded.value, updated_at = greatest(excluded.updated_at, items.updated_at + 1),
-  ttl = excluded.ttl, expires_at = excluded.expires_at, vectors = excluded.vectors, keys = excluded.keys`
+  ttl = excluded.ttl, expires_at = excluded.expires_at, vectors = excluded.vectors, keys = excluded.keys, copied = 0`
 const REPLACE_ITEM = `${PUT_ITEM} WHERE items.expires_at <= excluded.updated_at OR items.updated_at = ?`
 const REMOVE_ITEM = 'DELETE FROM weft.items WHERE app = ? AND path = ? AND key = ?'
 const TOUCH_ITEMS = `UPDATE weft.items SET expires_at = touched.until

@@ -231,7 +231,10 @@ export function itemConformance(t: Test, store: Store): void {
       await store.apply([{ step: 'items.put', row: { ...row, updated_at: NOW + 1 }, vectors }])
     }
     for (let i = 0; i < 65; i++) await index(`k${i}`)
-    t.equal(await nearest.copy(randomUUID(), 2), false, 'an application without vectors')
+    const first = await nearest.copy(randomUUID(), 2).catch((error: Error) => error.message)
+    // test/store/postgres-vectors.test.ts has a server with it.
+    if (first === 'this database has no extension vector') return t.comment(first)
+    t.equal(first, false, 'an application without vectors')
     t.equal(await nearest.copy(app, 2), true, 'there is more')
     t.equal(await nearest.copy(app, 2), false)
     t.equal(await nearest.copy(app, 2), false, 'each once')
