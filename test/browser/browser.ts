@@ -29,13 +29,19 @@ export interface Pages {
   close(): void
 }
 
-/** Bundles test/browser/page.mjs with `useStream` of each line and serves it from a separate origin. */
+/** The page of `@langchain/react`, whose hook is another one. */
+export const LANGCHAIN_REACT = 'langchain-react'
+
+/** Bundles test/browser/page.mjs with `useStream` of each line, or langchain-react.mjs, and serves them from a separate origin. */
 export async function servePages(aliases: readonly string[]): Promise<Pages> {
   const scripts = new Map<string, string>()
   for (const alias of aliases) {
     const { outputFiles } = await build({
       stdin: {
-        contents: `import { useStream } from '${alias}/react'; import { start } from './page.mjs'; start(useStream)`,
+        contents:
+          alias === LANGCHAIN_REACT
+            ? `import './langchain-react.mjs'`
+            : `import { useStream } from '${alias}/react'; import { start } from './page.mjs'; start(useStream)`,
         resolveDir: join(root, 'test/browser'),
       },
       bundle: true,
