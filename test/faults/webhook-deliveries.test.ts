@@ -13,7 +13,7 @@ import { startRoles } from '../helpers/cluster.js'
 import { figureOf } from '../helpers/figures.js'
 import { sender } from '../helpers/http.js'
 import { until } from '../helpers/until.js'
-import { stage } from '../resources/stage.js'
+import { announceSettings, stage } from '../resources/stage.js'
 import { run, thread } from '../store/conformance-rows.js'
 
 t.setTimeout(60_000)
@@ -216,7 +216,7 @@ t.test('nothing is sent once the application has switched webhooks off, nor by a
   const { url, calls } = await receiver(t)
   const run_id = await ended(url)
   const { app, pool } = await row(run_id)
-  await first.webhooks.announce(app, pool, { headers: {}, url: {}, disabled: true }, true)
+  await announceSettings(first, app, { app_webhooks: { url: {}, disabled: true, sealed: null } }, pool)
   await repeat(first, await row(run_id))
   await until(async () => (await seen(run_id)).attempts[0]?.ended_at)
   await over(run_id)

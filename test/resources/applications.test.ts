@@ -9,11 +9,12 @@ import { register } from '../../workers/resources/assistants/register.js'
 import type { Deps } from '../../workers/resources/context.js'
 import { createDeployment } from '../../workers/resources/deployments/create.js'
 import { findServed } from '../../workers/resources/deployments/served.js'
-import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
+import { webhookRules } from '../../workers/resources/keys/webhook-settings.js'
+import { type AppSettings, openAppSettings } from '../../workers/resources/rows/app-settings.js'
 import { newRecord } from '../../workers/resources/rows/record.js'
 import { github } from '../helpers/control.js'
 import { until } from '../helpers/until.js'
-import { stage } from './stage.js'
+import { announceSettings, stage } from './stage.js'
 
 /** Announces it like its graph worker. */
 const announce = (registration: Registration, deps: Deps) => register(registration, registration, deps)
@@ -27,7 +28,7 @@ t.test('a caller cannot choose the application of its call', async t => {
 
 t.test('a worker cannot announce the graphs of a deployment without its revision', async t => {
   const { all } = await stage(t, 1)
-  const deps = { ...all[0]!, apps: openApps(findServed(all[0]!.store, all[0]!.appHosts)) }
+  const deps = { ...all[0]!, apps: openApps(findServed(all[0]!.store, all[0]!.settings)) }
   const { id } = await createDeployment(deps, github('taken'))
   const graphs = [{ graph_id: 'agent' }]
   await t.rejects(announce({ app: id, pool: 'attacker', graphs }, deps), {
@@ -66,13 +67,9 @@ t.test('the LangGraph version of an application is that of its pool; all resourc
   t.same(await deployed.apps.librariesOf('d'), { javascript: '1.5.3' }, 'the pool of the active revision counts')
   const webhooks = { headers: {}, url: { disable_loopback: false }, disabled: false }
   await announce({ app: 'd', revision: 'r2', pool: 'rev_r2', graphs, webhooks }, deployed)
-  t.match(
-    await deployed.webhooks.rules('d', 'rev_r2'),
-    { by_operator: false },
-    'others have written its langgraph.json',
-  )
+  t.match(await webhookRules(deployed, 'd', 'rev_r2'), { by_operator: false }, 'others have written its langgraph.json')
   await announce({ app: 'named', pool: 'named', graphs, webhooks }, one)
-  t.match(await one.webhooks.rules('named', 'named'), { by_operator: true })
+  t.match(await webhookRules(one, 'named', 'named'), { by_operator: true })
 })
 
 t.test(
@@ -80,22 +77,42 @@ t.test(
   async t => {
     const { all } = await stage(t, 2)
     const { store } = all[0]!
-    const settings = openPoolSettings<{ n: number }>(store, 'tested')
-    for (let n = 0; n < 120; n++) await settings.announce('d', `rev_${1_000 + n}`, { n })
-    t.same(await settings.get('d', 'rev_1119'), { n: 119 })
-    t.equal(await settings.get('d', 'rev_none'), null)
-    const other = openPoolSettings<{ n: number }>(all[1]!.store, 'tested')
-    const seen = new Set<number | undefined>()
+    const settings = openAppSettings(store)
+    const announce = (pool: string, default_ttl: number | null) =>
+      announceSettings({ settings }, 'd', { item_ttl: default_ttl === null ? null : { default_ttl } }, pool)
+    for (let n = 0; n < 120; n++) await announce(`rev_${1_000 + n}`, n)
+    t.same(await settings.get('item_ttl', 'd', 'rev_1119'), { default_ttl: 119 })
+    t.equal(await settings.get('item_ttl', 'd', 'rev_none'), null)
+    const other = openAppSettings(all[1]!.store)
+    const seen = new Set<number | null | undefined>()
     let over = false
     const reading = (async () => {
-      while (!over) seen.add((await other.stored('d', 'rev_1119'))?.n)
+      while (!over) seen.add((await other.stored('item_ttl', 'd', 'rev_1119'))?.default_ttl)
     })()
-    for (let n = 0; n < 50; n++) await settings.announce('d', 'rev_1119', { n })
+    for (let n = 0; n < 50; n++) await announce('rev_1119', n)
     over = true
     await reading
     t.notOk(seen.has(undefined))
-    await settings.announce('d', 'rev_1119', null)
-    t.equal(await other.stored('d', 'rev_1119'), null)
+    await announce('rev_1119', null)
+    t.equal(await other.stored('item_ttl', 'd', 'rev_1119'), null)
+  },
+)
+
+t.test(
+  'graph workers of one pool that announce at the same time store their settings, and later ones replace all',
+  async t => {
+    const { all } = await stage(t, 2)
+    const [one, other] = all.map(({ store }) => openAppSettings(store)) as [AppSettings, AppSettings]
+    const announced = (n: number) => ({ item_ttl: { default_ttl: n }, thread_ttl: { default_ttl: n } })
+    const announce = (settings: AppSettings, n: number) => announceSettings({ settings }, 'd', announced(n))
+    const stored = () =>
+      Promise.all([other.stored('item_ttl', 'd', 'default'), other.stored('thread_ttl', 'd', 'default')])
+    await Promise.all(Array.from({ length: 20 }, (_, n) => announce(n % 2 === 0 ? one : other, 1)))
+    t.same(await stored(), [{ default_ttl: 1 }, { default_ttl: 1 }])
+    await Promise.all(Array.from({ length: 20 }, (_, n) => announce(n % 2 === 0 ? one : other, 2)))
+    t.same(await stored(), [{ default_ttl: 2 }, { default_ttl: 2 }])
+    await announceSettings({ settings: one }, 'd', { item_ttl: { default_ttl: 3 } })
+    t.same(await stored(), [{ default_ttl: 3 }, null])
   },
 )
 

@@ -26,10 +26,9 @@ import type { Deps } from '../../workers/resources/context.js'
 import { openDescriptions } from '../../workers/resources/descriptions.js'
 import { openEncryption } from '../../workers/resources/encryption/store.js'
 import { openRing } from '../../workers/resources/keys/ring.js'
-import { openAppWebhooks } from '../../workers/resources/keys/webhook-settings.js'
+import { type Announced, openAppSettings } from '../../workers/resources/rows/app-settings.js'
 import { systemAssistantId } from '../../workers/resources/rows/assistant.js'
-import { openPoolSettings } from '../../workers/resources/rows/pool-settings.js'
-import { openTtls } from '../../workers/resources/rows/thread-ttl.js'
+import { openSweeps } from '../../workers/resources/rows/thread-ttl.js'
 import { openHolders } from '../../workers/resources/runs/holders.js'
 import { openSlots } from '../../workers/resources/runs/slots.js'
 import { newDeliveries } from '../../workers/resources/runs/webhooks.js'
@@ -53,6 +52,24 @@ export interface Stage {
 }
 
 /** With an assistant of graph `g`. `wrap` makes the store of each worker. */
+const NO_SETTINGS: Announced = {
+  thread_ttl: null,
+  item_ttl: null,
+  item_index: null,
+  encryption: null,
+  app_http: null,
+  app_host: null,
+  app_webhooks: null,
+}
+
+/** Stores settings of a pool as a graph worker that announces nothing else. */
+export const announceSettings = (
+  { settings }: Pick<Deps, 'settings'>,
+  app: string,
+  announced: Partial<Announced>,
+  pool = 'default',
+): Promise<void> => settings.announce(app, pool, { ...NO_SETTINGS, ...announced })
+
 export async function stage(
   t: Test,
   workers: number,
@@ -74,6 +91,7 @@ export async function stage(
     const link = await openLink({ url: nats.url('resources'), role: 'resources', log })
     const mux = openMux(link)
     const apps = openApps(async () => null)
+    const settings = openAppSettings(store)
     const deps: Deps = {
       config,
       store: wrap(store),
@@ -82,15 +100,10 @@ export async function stage(
       mux,
       streams: { problem: () => null, storesSince: () => 0, check: async () => {}, stop() {} },
       caller: openCaller(link),
-      ttls: openTtls(store),
-      itemTtls: openPoolSettings(store, 'item_ttl'),
-      http: openPoolSettings(store, 'app_http'),
-      appHosts: openPoolSettings(store, 'app_host'),
-      webhooks: openAppWebhooks(store, openRing('a key of a test that is long')),
+      settings,
+      dueSweep: openSweeps(settings),
       tunnels: openTunnels(link),
-      itemIndexes: openPoolSettings(store, 'item_index'),
       encryption: await openEncryption(store),
-      encryptionHandlers: openPoolSettings(store, 'encryption'),
       rankings: openRankings(store),
       descriptions: openDescriptions(),
       apps,

@@ -9,8 +9,9 @@ import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { openSqlite } from '../../store/sqlite.js'
 import { wholeApp } from '../../workers/resources/access.js'
 import type { Deps } from '../../workers/resources/context.js'
+import { openAppSettings } from '../../workers/resources/rows/app-settings.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
-import { HALF_MADE_MS, openTtls } from '../../workers/resources/rows/thread-ttl.js'
+import { HALF_MADE_MS } from '../../workers/resources/rows/thread-ttl.js'
 import { serializer } from '../../workers/resources/serialize.js'
 import { copyThread } from '../../workers/resources/threads/copy.js'
 import { keepLatest } from '../../workers/resources/threads/prune.js'
@@ -31,7 +32,7 @@ t.test('every crash point of a copy and of a prune', async t => {
   const deps = {
     store,
     link,
-    ttls: openTtls(store),
+    settings: openAppSettings(store),
     serialize: serializer(),
     config: readConfig({}),
   } as unknown as Deps

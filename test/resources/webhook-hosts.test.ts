@@ -10,7 +10,7 @@ import { deliver } from '../../workers/resources/runs/webhooks.js'
 import { figureOf } from '../helpers/figures.js'
 import { until } from '../helpers/until.js'
 import { run, thread } from '../store/conformance-rows.js'
-import { stage } from './stage.js'
+import { announceSettings, stage } from './stage.js'
 
 /** A host on a free port of this machine. */
 async function host(t: Test, answer: (response: ServerResponse) => void) {
@@ -110,7 +110,9 @@ t.test(
     const { deps } = await place(t)
     const closed: Deps = { ...deps, allowed: parseAllowed('') }
     const rules = (app: string, url: WebhookUrlRules) =>
-      deps.webhooks.announce(app, 'default', { headers: {}, url, disabled: false }, app === 'built-in')
+      announceSettings(deps, app, {
+        app_webhooks: { url, disabled: false, by_operator: app === 'built-in', sealed: null },
+      })
     const fault = (url: string, app = 'built-in', given = closed) =>
       webhookOf(given, app, 'default', url).then(
         () => null,
@@ -183,7 +185,8 @@ t.test('a delivery has the members that the application allows, exactly as they 
   t.teardown(() => new Promise(done => server.close(done)))
   const webhook = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   const send = async (fields: WebhookField[] | null) => {
-    await deps.webhooks.announce('built-in', 'default', { headers: {}, url: {}, disabled: false, fields }, true)
+    const app_webhooks = { url: {}, disabled: false, fields, by_operator: true, sealed: null }
+    await announceSettings(deps, 'built-in', { app_webhooks })
     const row = thread()
     const error = '{"error":"E","message":"m"}'
     const more = { status: 'error', webhook, webhook_due_at: Date.now() - 1, ended_at: 1, error } as const
@@ -235,9 +238,9 @@ t.test('a path is a webhook only where the application accepts calls without aut
   const { deps } = await place(t)
   const routes = async (enable_custom_route_auth: boolean, disable_loopback?: boolean) => {
     const http = { ...NO_HTTP, app: './app.ts:app', enable_custom_route_auth }
-    await deps.http.announce('built-in', 'default', http)
     const url = disable_loopback === undefined ? {} : { disable_loopback }
-    await deps.webhooks.announce('built-in', 'default', { headers: {}, url, disabled: false }, true)
+    const app_webhooks = { url, disabled: false, by_operator: true, sealed: null }
+    await announceSettings(deps, 'built-in', { app_http: http, app_webhooks })
   }
   const of = (path: string) => webhookOf(deps, 'built-in', 'default', path)
   const refused = (path: string, says: RegExp) => t.rejects(of(path), { code: 'invalid', message: says }, path)

@@ -7,24 +7,19 @@ import type { Tracer } from '../../bus/otlp/traces.js'
 import type { Issuer } from '../../bus/pool-users.js'
 import type { StreamWatch } from '../../bus/stream-watch.js'
 import type { Tunnels } from '../../bus/tunnel.js'
-import type { AppHostSettings } from '../../schemas/app-host.js'
-import type { HttpConfig } from '../../schemas/application.js'
 import type { SlotOffer } from '../../schemas/calls.js'
 import type { Config } from '../../schemas/config.js'
 import type { Pool } from '../../schemas/ids.js'
-import type { ItemIndex, ItemTtlDefaults } from '../../schemas/items/items.js'
 import type { Store } from '../../store/port.js'
 import type { RunSummary } from '../../store/rows/runs.js'
 import type { Allowed } from '../outbound.js'
 import type { Apps } from './apps.js'
 import type { Descriptions } from './descriptions.js'
 import type { Disk } from './disk.js'
-import type { AppHandlers } from './encryption/handlers.js'
 import type { Encryption } from './encryption/store.js'
 import type { KeyRing } from './keys/ring.js'
-import type { AppWebhooks } from './keys/webhook-settings.js'
-import type { PoolSettings } from './rows/pool-settings.js'
-import type { Ttls } from './rows/thread-ttl.js'
+import type { AppSettings } from './rows/app-settings.js'
+import type { DueSweep } from './rows/thread-ttl.js'
 import type { Scheduler } from './scheduling/scheduler.js'
 import type { Serialize } from './serialize.js'
 import type { Rankings } from './vectors/ranking.js'
@@ -38,18 +33,12 @@ export interface Deps {
   streams: StreamWatch
   caller: Caller
   apps: Apps
-  ttls: Ttls
-  itemTtls: PoolSettings<ItemTtlDefaults>
-  /** `http` of langgraph.json, for the edge. */
-  http: PoolSettings<HttpConfig>
-  /** App hosts that run beside graph workers, for the edge. */
-  appHosts: PoolSettings<AppHostSettings>
-  webhooks: AppWebhooks
+  /** Parts of the langgraph.json of each pool. */
+  settings: AppSettings
+  dueSweep: DueSweep
   /** Streams to the routes of applications. */
   tunnels: Tunnels
-  itemIndexes: PoolSettings<ItemIndex>
   encryption: Encryption
-  encryptionHandlers: PoolSettings<AppHandlers>
   rankings: Rankings
   descriptions: Descriptions
   /** Addresses that are not public and that users may still name. */

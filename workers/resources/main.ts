@@ -10,7 +10,6 @@ import { type Handler, newLane, openPoolLanes, serve } from '../../bus/serve.js'
 import { watchStreams } from '../../bus/stream-watch.js'
 import { ensureStreams } from '../../bus/streams.js'
 import { openTunnels } from '../../bus/tunnel.js'
-import type { AppHostSettings } from '../../schemas/app-host.js'
 import { readScheduling } from '../../schemas/auth/scheduling.js'
 import type { Config } from '../../schemas/config.js'
 import { event, poolCalls } from '../../schemas/subjects.js'
@@ -29,21 +28,19 @@ import { findServed } from './deployments/served.js'
 import { openDescriptions } from './descriptions.js'
 import { watchDisk } from './disk.js'
 import { serving } from './encryption/context.js'
-import type { AppHandlers } from './encryption/handlers.js'
 import { ownCipher } from './encryption/own.js'
 import { openEncryption } from './encryption/store.js'
 import { items } from './items/rpc.js'
 import { control, controlDigests } from './keys/control-key.js'
 import { provedRing, renewSecrets } from './keys/renew.js'
 import { keys } from './keys/rpc.js'
-import { openAppWebhooks } from './keys/webhook-settings.js'
 import { measureWrites, reportMetrics } from './metrics.js'
 import { providers } from './oauth/providers.js'
 import { oauth } from './oauth/rpc.js'
 import { poolCallHandlers } from './pool-calls.js'
 import { commands } from './protocols/v2.js'
-import { openPoolSettings } from './rows/pool-settings.js'
-import { openTtls } from './rows/thread-ttl.js'
+import { openAppSettings } from './rows/app-settings.js'
+import { openSweeps } from './rows/thread-ttl.js'
 import { openHolders, trackHeartbeats, watchOutages } from './runs/holders.js'
 import { runs } from './runs/rpc.js'
 import { openSlots } from './runs/slots.js'
@@ -90,8 +87,8 @@ export async function startResources(
   if (tracer !== null) life.push({ name: 'traces', stop: () => tracer.close() })
   const disk = await watchDisk(config, store, link.log)
   life.push({ name: 'disk', quiet: () => disk.stop() })
-  const appHosts = openPoolSettings<AppHostSettings>(store, 'app_host')
-  const apps = openApps(findServed(store, appHosts))
+  const settings = openAppSettings(store)
+  const apps = openApps(findServed(store, settings))
   const deps: Deps = {
     config,
     store,
@@ -100,15 +97,10 @@ export async function startResources(
     streams,
     caller,
     apps,
-    ttls: openTtls(store),
-    itemTtls: openPoolSettings(store, 'item_ttl'),
-    http: openPoolSettings(store, 'app_http'),
-    appHosts,
-    webhooks: openAppWebhooks(store, ring),
+    settings,
+    dueSweep: openSweeps(settings),
     tunnels: openTunnels(link),
-    itemIndexes: openPoolSettings(store, 'item_index'),
     encryption,
-    encryptionHandlers: openPoolSettings<AppHandlers>(store, 'encryption'),
     rankings: openRankings(store),
     descriptions: openDescriptions(),
     allowed: parseAllowed(config.allow_hosts),
@@ -126,7 +118,7 @@ export async function startResources(
     tracer,
   }
   const own = ownCipher(config, ring)
-  encryption.use({ caller, apps: deps.apps, encryption: deps.encryptionHandlers, own })
+  encryption.use({ caller, apps, settings, own })
   if (own.encrypts) await encryption.turnOn()
   life.push({ name: 'runs that are handed over', stop: () => deps.slots.close() })
   life.push({ name: 'rankings', stop: () => deps.rankings.close() })

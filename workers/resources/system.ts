@@ -27,7 +27,7 @@ function acceptEdge(link: Link, bytes: Uint8Array): void {
   acceptBuild(link, 'an edge', parsed.success ? parsed.data.weft : undefined)
 }
 
-const checks = ({ store, apps, http, appHosts, alarms, streams, link }: Deps) => ({
+const checks = ({ store, apps, settings, alarms, streams, link }: Deps) => ({
   check: bytesHandler(async () => {
     await store.ping()
     return { body: '{"ok":true}' }
@@ -43,9 +43,9 @@ const checks = ({ store, apps, http, appHosts, alarms, streams, link }: Deps) =>
       app,
       slug: served?.slug ?? null,
       pool,
-      app_host: served === null ? await appHosts.get(app, app) : served.app_host,
+      app_host: served === null ? await settings.get('app_host', app, app) : served.app_host,
       libraries: await apps.librariesOf(app),
-      http: pool === null ? null : await http.get(app, pool),
+      http: pool === null ? null : await settings.get('app_http', app, pool),
     }
     return { body: JSON.stringify(answer) }
   }),

@@ -9,8 +9,8 @@ import { cutter, pack, unpack } from '../../../schemas/packed.js'
 import { openSqlite } from '../../../store/sqlite.js'
 import type { Step } from '../../../store/steps.js'
 import { serving } from '../../../workers/resources/encryption/context.js'
-import type { AppHandlers } from '../../../workers/resources/encryption/handlers.js'
 import { openEncryption } from '../../../workers/resources/encryption/store.js'
+import type { AppHandlers } from '../../../workers/resources/rows/app-settings.js'
 import { rowsOf } from '../../../workers/resources/rows/checkpoint.js'
 import { newThread } from '../../../workers/resources/rows/thread.js'
 
@@ -26,7 +26,7 @@ const reversed = (value: unknown) => [...JSON.stringify(value)].reverse().join('
 const deps = {
   own: { encrypts: false },
   apps: { poolFor: async () => 'p' },
-  encryption: { of: async (app: string) => (app === 'secret' && handlers !== null ? [handlers] : []) },
+  settings: { of: async (_kind: string, app: string) => (app === 'secret' && handlers !== null ? [handlers] : []) },
   caller: {
     async ask(_subject: string, _head: unknown, body: Uint8Array) {
       if (isDown) throw fail('unavailable', 'no graph worker')

@@ -10,6 +10,7 @@ import type { Store } from '../../../store/port.js'
 import { passOn, shareAnnouncement } from '../announcements.js'
 import { isPool } from '../apps.js'
 import type { Deps } from '../context.js'
+import { sealWebhooks } from '../keys/webhook-settings.js'
 import { LOAD_ERROR } from '../rows/assistant.js'
 import { newRecord } from '../rows/record.js'
 import { acceptBuild } from '../skew.js'
@@ -32,20 +33,22 @@ export async function register(registration: Registration, sender: Sender, deps:
     http,
     webhooks,
   } = registration
-  const { store, link, ttls, itemTtls, itemIndexes } = deps
+  const { store, link } = deps
   if (app !== sender.app || pool !== sender.pool)
     throw fail('forbidden', `A graph worker of ${sender.app} in pool ${sender.pool} announces no other`)
   acceptBuild(link, `the graph worker of pool ${pool}`, registration.weft)
   await checkRevision(deps, registration)
   // First: nothing of the application is stored before.
   if (encryption) await deps.encryption.turnOn()
-  await deps.encryptionHandlers.announce(app, pool, encryption ? { ...encryption, pool } : null)
-  await ttls.announce(app, pool, ttl ?? null)
-  await itemTtls.announce(app, pool, item_ttl ?? null)
-  await deps.http.announce(app, pool, http ?? null)
-  await deps.appHosts.announce(app, pool, app_host ?? null)
-  await deps.webhooks.announce(app, pool, webhooks ?? null, revision === undefined)
-  await itemIndexes.announce(app, pool, item_index ? { ...item_index, pool } : null)
+  await deps.settings.announce(app, pool, {
+    encryption: encryption ? { ...encryption, pool } : null,
+    thread_ttl: ttl ?? null,
+    item_ttl: item_ttl ?? null,
+    item_index: item_index ? { ...item_index, pool } : null,
+    app_http: http ?? null,
+    app_host: app_host ?? null,
+    app_webhooks: webhooks ? await sealWebhooks(deps, app, pool, webhooks, revision === undefined) : null,
+  })
   await ensureConsumer(link, token('pool', pool))
   const announced = {
     app,

@@ -1,27 +1,25 @@
 /** The view of deployments in the run plane (docs/spec/control-plane.md#run-plane). */
-import type { AppHostSettings } from '../../../schemas/app-host.js'
 import { poolOf } from '../../../schemas/deploy-calls.js'
 import { BUILT_IN_APP } from '../../../schemas/ids.js'
 import type { Store } from '../../../store/port.js'
 import type { FindServed, Served } from '../apps.js'
-import type { PoolSettings } from '../rows/pool-settings.js'
+import type { AppSettings } from '../rows/app-settings.js'
 import { type DeploymentBody, findDeployment, type Parsed, parseRow, slugKey } from './row.js'
 import { isOver } from './status.js'
 
-/** `hosts`: what the graph workers of each pool announced about their app host. */
 export const findServed =
-  (store: Store, hosts: PoolSettings<AppHostSettings>): FindServed =>
+  (store: Store, settings: AppSettings): FindServed =>
   async wanted => {
     if ('id' in wanted) {
       const found = await findDeployment(store, wanted.id)
-      return found === null ? null : servedOf(found, hosts)
+      return found === null ? null : servedOf(found, settings)
     }
     const keys = [slugKey(wanted.slug)]
     const [row] = await store.records.list({ kind: 'deployment', app: BUILT_IN_APP, keys, limit: 1 })
-    return row === undefined ? null : servedOf(parseRow<DeploymentBody>(row), hosts)
+    return row === undefined ? null : servedOf(parseRow<DeploymentBody>(row), settings)
   }
 
-async function servedOf({ id, body }: Parsed<DeploymentBody>, hosts: PoolSettings<AppHostSettings>): Promise<Served> {
+async function servedOf({ id, body }: Parsed<DeploymentBody>, settings: AppSettings): Promise<Served> {
   const pool = body.serving === null ? null : poolOf(body.serving.revision_id)
   return {
     deployment_id: id,
@@ -30,7 +28,7 @@ async function servedOf({ id, body }: Parsed<DeploymentBody>, hosts: PoolSetting
     pool,
     graphs: body.serving?.graphs.map(({ graph_id }) => graph_id) ?? [],
     // Announced before the revision was ready, so it is stored when the revision serves.
-    app_host: pool === null ? null : await hosts.stored(id, pool),
+    app_host: pool === null ? null : await settings.stored('app_host', id, pool),
   }
 }
 

@@ -8,7 +8,6 @@ import {
   type CipherValue,
   type ContextCall,
   type EncryptCall,
-  type EncryptionHandlers,
   validateContextAnswer,
   validateEncryptAnswer,
 } from '../../../schemas/app-host.js'
@@ -19,18 +18,13 @@ import type { JsonObject } from '../../../schemas/json.js'
 import { cutter, pack } from '../../../schemas/packed.js'
 import { host } from '../../../schemas/subjects.js'
 import type { Apps } from '../apps.js'
-import type { PoolSettings } from '../rows/pool-settings.js'
+import type { AppHandlers, AppSettings } from '../rows/app-settings.js'
 import type { OwnCipher } from './own.js'
-
-/** The handlers that an application has, and the pool whose graph workers execute them. */
-export interface AppHandlers extends EncryptionHandlers {
-  pool: string
-}
 
 export interface HandlerDeps {
   caller: Caller
   apps: Apps
-  encryption: PoolSettings<AppHandlers>
+  settings: AppSettings
   own: OwnCipher
 }
 
@@ -46,8 +40,8 @@ const SILENCE_MS = 2_000
 const AT_ONCE = 4 * 1024 * 1024
 
 /** The handlers of the revision that serves now; null: the application has none. */
-export async function handlersOf({ apps, encryption }: HandlerDeps, app: string): Promise<AppHandlers | null> {
-  const all = await encryption.of(app)
+export async function handlersOf({ apps, settings }: HandlerDeps, app: string): Promise<AppHandlers | null> {
+  const all = await settings.of('encryption', app)
   if (all.length === 0) return null
   const active = await apps.poolFor(app, all[0]!.pool)
   return all.find(({ pool }) => pool === active) ?? null

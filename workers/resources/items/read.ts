@@ -162,14 +162,14 @@ function byLabels(a: readonly string[], b: readonly string[]): number {
 
 /** Starts the time of what was read anew, unless the request or the application says otherwise; no write otherwise. */
 async function touch(
-  { store, itemTtls }: Deps,
+  { store, settings }: Deps,
   app: string,
   rows: readonly ItemRow[],
   refresh: boolean | null,
 ): Promise<void> {
   const limited = rows.filter(({ ttl }) => ttl !== null)
   if (limited.length === 0) return
-  if (!(refresh ?? (await defaultsOf(itemTtls, app)).refresh_on_read ?? true)) return
+  if (!(refresh ?? (await defaultsOf(settings, app)).refresh_on_read ?? true)) return
   const now = clock.now()
   await store.apply([
     { step: 'items.touch', app, items: limited.map(row => ({ ...row, expires_at: expiryOf(row.ttl, now)! })) },

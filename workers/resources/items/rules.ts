@@ -1,10 +1,9 @@
 /** Rules that reads and writes of items share: which items a caller sees, and how long items live. */
 import { parseJson } from '../../../schemas/exact.js'
-import type { ItemTtlDefaults } from '../../../schemas/items/items.js'
 import { merge } from '../../../schemas/json.js'
 import type { ItemRow } from '../../../store/rows/items.js'
 import { type Access, seesObject } from '../access.js'
-import type { PoolSettings } from '../rows/pool-settings.js'
+import type { AppSettings } from '../rows/app-settings.js'
 
 const MINUTE_MS = 60_000
 export const NO_ITEM = 'Item not found'
@@ -22,5 +21,4 @@ export const expiryOf = (ttl: number | null, now: number): number | null =>
   ttl === null ? null : now + Math.ceil(ttl * MINUTE_MS)
 
 /** `store.ttl` of the application. */
-export const defaultsOf = async (itemTtls: PoolSettings<ItemTtlDefaults>, app: string) =>
-  (await itemTtls.of(app))[0] ?? {}
+export const defaultsOf = async (settings: AppSettings, app: string) => (await settings.of('item_ttl', app))[0] ?? {}

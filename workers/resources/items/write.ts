@@ -80,13 +80,13 @@ async function untilDone(
 }
 
 export async function putStep(
-  { itemTtls }: Deps,
+  { settings }: Deps,
   app: string,
   body: ItemPut,
   vectors: Uint8Array,
 ): Promise<Extract<Step, { step: 'items.put' }>> {
   const now = clock.now()
-  const ttl = body.ttl === undefined ? ((await defaultsOf(itemTtls, app)).default_ttl ?? null) : body.ttl
+  const ttl = body.ttl === undefined ? ((await defaultsOf(settings, app)).default_ttl ?? null) : body.ttl
   const row: ItemRow = {
     app,
     namespace: namespaceOf(body.namespace, 'write'),

@@ -2,49 +2,37 @@
  * Expiry of threads (docs/spec/threads.md#create). The time counts from the last change
  * of the thread. The row holds when to check, and only then is `updated_at` read, so that a run costs nothing.
  */
-import type { ThreadTtl, TtlDefaults } from '../../../schemas/threads.js'
-import type { Store } from '../../../store/port.js'
+import type { ThreadTtl } from '../../../schemas/threads.js'
 import type { ThreadRow, Ttl } from '../../../store/rows/threads.js'
 import { clock } from '../clock.js'
-import { openPoolSettings } from './pool-settings.js'
+import type { AppSettings } from './app-settings.js'
 
 const MINUTE_MS = 60_000
 /** Defaults of langgraph.json. */
 const SWEEP_MINUTES = 5
 const SWEEP_LIMIT = 1_000
-const KIND = 'thread_ttl'
 /** A thread that is incomplete or being removed is hidden, and swept after this time. */
 export const HALF_MADE_MS = 10 * MINUTE_MS
 
-export interface Ttls {
-  /** For a new thread without a `ttl` of the client; null = it never expires. */
-  of(app: string): Promise<Ttl | null>
-  /** Stores the defaults in langgraph.json of a pool of the application; null: it has none. */
-  announce(app: string, pool: string, defaults: TtlDefaults | null): Promise<void>
-  /** How many threads may be swept now, over all applications; null: the next sweep is not due yet. */
-  sweep(): Promise<number | null>
+/** For a new thread without a `ttl` of the client; null = it never expires. */
+export async function defaultTtl(settings: AppSettings, app: string): Promise<Ttl | null> {
+  const defaults = await settings.of('thread_ttl', app)
+  const { default_ttl, strategy } = defaults.find(one => one.default_ttl !== undefined) ?? {}
+  return default_ttl === undefined ? null : { minutes: default_ttl, strategy: strategy ?? 'delete' }
 }
 
-export function openTtls(store: Store): Ttls {
-  const settings = openPoolSettings<TtlDefaults>(store, KIND)
+/** How many threads may be swept now, over all applications; null: the next sweep is not due yet. */
+export type DueSweep = () => Promise<number | null>
+
+export function openSweeps(settings: AppSettings): DueSweep {
   let swept = 0
-  return {
-    async of(app) {
-      const defaults = await settings.of(app)
-      const { default_ttl, strategy } = defaults.find(one => one.default_ttl !== undefined) ?? {}
-      return default_ttl === undefined ? null : { minutes: default_ttl, strategy: strategy ?? 'delete' }
-    },
-    announce: settings.announce,
-    async sweep() {
-      const all = (await store.records.list({ kind: KIND, limit: 1_000 })).map(
-        ({ body }) => JSON.parse(body) as TtlDefaults,
-      )
-      const minutes = all.map(one => one.sweep_interval_minutes ?? SWEEP_MINUTES)
-      const every_ms = (minutes.length > 0 ? Math.min(...minutes) : SWEEP_MINUTES) * MINUTE_MS
-      if (clock.now() < swept + every_ms) return null
-      swept = clock.now()
-      return Math.max(0, ...all.map(one => one.sweep_limit ?? SWEEP_LIMIT)) || SWEEP_LIMIT
-    },
+  return async () => {
+    const all = await settings.all('thread_ttl')
+    const minutes = all.map(one => one.sweep_interval_minutes ?? SWEEP_MINUTES)
+    const every_ms = (minutes.length > 0 ? Math.min(...minutes) : SWEEP_MINUTES) * MINUTE_MS
+    if (clock.now() < swept + every_ms) return null
+    swept = clock.now()
+    return Math.max(0, ...all.map(one => one.sweep_limit ?? SWEEP_LIMIT)) || SWEEP_LIMIT
   }
 }
 

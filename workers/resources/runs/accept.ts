@@ -17,6 +17,7 @@ import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { newThread } from '../rows/thread.js'
 import { firstEligible } from '../rows/thread-status.js'
+import { defaultTtl } from '../rows/thread-ttl.js'
 import { checkpointFor } from './claimed.js'
 import { claimEarly, claimStep, type EarlyClaim, handOver } from './hand-over.js'
 import { ownsKey, removeKey } from './idempotency.js'
@@ -40,7 +41,7 @@ export async function acceptNew(
 ): Promise<Outcome> {
   const { store } = deps
   const metadata = { ...more, graph_id: run.graph_id, assistant_id: run.assistant_id }
-  const ttl = run.temporary ? null : await deps.ttls.of(run.app)
+  const ttl = run.temporary ? null : await defaultTtl(deps.settings, run.app)
   const waiting: ThreadRow = {
     ...newThread({
       app: run.app,
@@ -133,7 +134,7 @@ export async function accept(
         app: run.app,
         thread_id: run.thread_id,
         metadata: jsonText(given),
-        ttl: await deps.ttls.of(run.app),
+        ttl: await defaultTtl(deps.settings, run.app),
       })
     const decision: Decision = await decide(deps, run, base)
     if (decision.known) {

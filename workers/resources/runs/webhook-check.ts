@@ -5,20 +5,21 @@ import { isLoopback } from '../../../schemas/loopback.js'
 import { isWithin, type WebhookUrlRules, webhookFault } from '../../../schemas/webhooks.js'
 import { type Addresses, type Allowed, LOOPBACKS, PRIVATES, refusal } from '../../outbound.js'
 import type { Deps } from '../context.js'
-import type { WebhookRules } from '../keys/webhook-settings.js'
+import { webhookRules } from '../keys/webhook-settings.js'
+import type { WebhookRules } from '../rows/app-settings.js'
 
 /** The URL; null when there is none, or when the application has switched webhooks off. Throws `invalid`. */
 export async function webhookOf(
-  { allowed, http, webhooks }: Deps,
+  { allowed, settings }: Deps,
   app: string,
   pool: string,
   given: string | null | undefined,
 ): Promise<string | null> {
   if (!given) return null
-  const rules = await webhooks.rules(app, pool)
+  const rules = await webhookRules({ settings }, app, pool)
   const { url, disabled } = rules
   const reason = isRoute(given)
-    ? routeFault(given, url, await http.get(app, pool))
+    ? routeFault(given, url, await settings.get('app_http', app, pool))
     : (refusal(given, allowedFor(rules, allowed)) ?? webhookFault(given, url))
   if (reason !== null) throw fail('invalid', `webhook: ${reason}`)
   return disabled ? null : given

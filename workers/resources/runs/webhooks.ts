@@ -15,6 +15,7 @@ import { originOf, post, postOver } from '../../outbound.js'
 import { clock } from '../clock.js'
 import type { Deliveries, Deps, WebhookHost } from '../context.js'
 import { readOrCreateSecret } from '../keys/secret-file.js'
+import { webhookHeaders, webhookRules } from '../keys/webhook-settings.js'
 import { onceInStore } from '../rows/record.js'
 import { runFields } from '../rows/text.js'
 import { allowedFor, isRoute, routeFault } from './webhook-check.js'
@@ -150,17 +151,17 @@ async function tryOnce(deps: Deps, { run, log }: Taken): Promise<void> {
 }
 
 async function attempt(deps: Deps, run: RunRow): Promise<number> {
-  const { allowed, store, webhooks, webhookSecret } = deps
+  const { allowed, store, settings, webhookSecret } = deps
   const pool = await deps.apps.poolFor(run.app, run.pool)
-  const rules = await webhooks.rules(run.app, pool)
+  const rules = await webhookRules(deps, run.app, pool)
   const { url, disabled } = rules
   const fault = disabled
     ? 'the application has switched webhooks off (http.disable_webhooks)'
     : isRoute(run.webhook!)
-      ? routeFault(run.webhook!, url, await deps.http.get(run.app, pool))
+      ? routeFault(run.webhook!, url, await settings.get('app_http', run.app, pool))
       : webhookFault(run.webhook!, url)
   if (fault !== null) throw new Error(`${placeOf(run)} is not called: ${fault}`)
-  const headers = await webhooks.headers(run.app, pool)
+  const headers = await webhookHeaders(deps, run.app, pool)
   const body = Buffer.from(await payloadOf(store, run, rules.fields ?? null))
   const at = Math.floor(clock.now() / 1000)
   const signature = createHmac('sha256', webhookSecret).update(`${run.run_id}.${at}.`).update(body).digest('base64')

@@ -19,7 +19,7 @@ import type { Deps } from '../context.js'
 import { metadataText } from '../rows/limits.js'
 import { collect, pages } from '../rows/pages.js'
 import { newThread, requireThread } from '../rows/thread.js'
-import { HALF_MADE_MS } from '../rows/thread-ttl.js'
+import { defaultTtl, HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { settledOf } from '../state/kept-state.js'
 
 /** Size of a page; a single larger value is a page. */
@@ -42,7 +42,12 @@ export async function copyThread(
   for (let tries = 0; tries < TRIES; tries++) {
     const source = await requireThread(store, access, thread_id)
     const merged = merge(parseJson(source.metadata), stamp)
-    const made = newThread({ app, thread_id: v7(), metadata: metadataText(merged), ttl: await deps.ttls.of(app) })
+    const made = newThread({
+      app,
+      thread_id: v7(),
+      metadata: metadataText(merged),
+      ttl: await defaultTtl(deps.settings, app),
+    })
     const half = { ...made, temporary: true, ttl: null, expires_at: made.created_at + HALF_MADE_MS }
     await store.apply([{ step: 'threads.insert', row: half, keys: keysOf(merged) }])
     const isWhole = source.latest_checkpoint_id === null || (await copyCheckpoints(store, source, made.thread_id))

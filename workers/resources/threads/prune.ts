@@ -144,7 +144,7 @@ async function metadataOf(
 
 /** Expires threads, and removes hidden ones that a crash left. */
 export async function expireDue(deps: Deps): Promise<void> {
-  const limit = await deps.ttls.sweep()
+  const limit = await deps.dueSweep()
   if (limit === null) return
   const due = await deps.store.threads.expired(clock.now(), limit)
   await forEachThread(due, row =>

@@ -27,7 +27,7 @@ import type { Deps } from '../context.js'
 import { metadataText } from '../rows/limits.js'
 import { threadText, ttlText } from '../rows/text.js'
 import { newThread, requireThread, threadIdOf } from '../rows/thread.js'
-import { expiryOf, readTtl } from '../rows/thread-ttl.js'
+import { defaultTtl, expiryOf, readTtl } from '../rows/thread-ttl.js'
 import { refreshState } from '../state/kept-state.js'
 import { copyThread } from './copy.js'
 import { patch } from './patch.js'
@@ -85,7 +85,7 @@ async function create(deps: Deps, access: Access, body: ThreadCreate) {
   const { store } = deps
   const { app } = access
   const metadata = body.metadata ?? {}
-  const ttl = readTtl(body.ttl) ?? (await deps.ttls.of(app))
+  const ttl = readTtl(body.ttl) ?? (await defaultTtl(deps.settings, app))
   const row = newThread({
     app,
     thread_id: canonicalId(body.thread_id ?? v7()),

@@ -9,13 +9,13 @@ import { token } from '../../../schemas/ids.js'
 import type { ItemIndex, ItemPut } from '../../../schemas/items/items.js'
 import { host } from '../../../schemas/subjects.js'
 import type { Apps } from '../apps.js'
-import type { PoolSettings } from '../rows/pool-settings.js'
+import type { AppSettings } from '../rows/app-settings.js'
 import { textsOf, WHOLE } from './texts.js'
 
 export interface EmbedDeps {
   caller: Caller
   apps: Apps
-  itemIndexes: PoolSettings<ItemIndex>
+  settings: AppSettings
 }
 
 /** A model that is called over a network takes its time. */
@@ -28,8 +28,8 @@ const AT_ONCE = 500
 const MAX_BYTES = 1024 * 1024
 
 /** The index of the revision that serves now; null: the application has none. */
-export async function indexOf({ apps, itemIndexes }: EmbedDeps, app: string): Promise<ItemIndex | null> {
-  const indexes = await itemIndexes.of(app)
+export async function indexOf({ apps, settings }: EmbedDeps, app: string): Promise<ItemIndex | null> {
+  const indexes = await settings.of('item_index', app)
   if (indexes.length === 0) return null
   const active = await apps.poolFor(app, indexes[0]!.pool)
   return indexes.find(({ pool }) => pool === active) ?? null
