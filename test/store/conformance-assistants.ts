@@ -6,19 +6,17 @@ import type { Store } from '../../store/port.js'
 import type { AssistantQuery, AssistantRow, AssistantVersionRow } from '../../store/rows/assistants.js'
 import type { Step } from '../../store/steps.js'
 import { assistant } from './conformance-rows.js'
+import { writer } from './conformance-writer.js'
 
 const versionOf = ({ updated_at: _, ...row }: AssistantRow): AssistantVersionRow => row
 
 export function assistantConformance(t: Test, store: Store): void {
+  const { done } = writer(store)
   const maker = () => {
     const app = randomUUID()
     const insert = async (set: Partial<AssistantRow> = {}) => {
       const row = assistant({ app, ...set })
-      const failed = await store.apply([
-        { step: 'versions.insert', row: versionOf(row) },
-        { step: 'assistants.insert', row },
-      ])
-      if (failed !== -1) throw new Error('the assistant was not inserted')
+      await done({ step: 'versions.insert', row: versionOf(row) }, { step: 'assistants.insert', row })
       return row
     }
     const patch = (row: AssistantRow, updated_at: number, set: Partial<AssistantRow>): Step => ({
@@ -32,6 +30,18 @@ export function assistantConformance(t: Test, store: Store): void {
       store.assistants.list({ app, sort: 'created_at', order: 'desc', limit: 100, ...query })
     return { app, insert, patch, list }
   }
+
+  t.test('an assistant comes back as it was; its id is taken within its application only', async t => {
+    const [app, other] = [randomUUID(), randomUUID()]
+    const row = assistant({ app, description: 'one\u0000two', name: '"quoted"', metadata: '{"a":1}', context: '[]' })
+    await done({ step: 'assistants.insert', row })
+    t.same(await store.assistants.get(app, row.assistant_id), row)
+    t.equal(await store.apply([{ step: 'assistants.insert', row: { ...row, name: 'other' } }]), 0)
+    t.equal((await store.assistants.get(app, row.assistant_id))?.name, '"quoted"')
+    t.equal(await store.assistants.get(other, row.assistant_id), null)
+    await done({ step: 'assistants.insert', row: { ...row, app: other, description: null } })
+    t.equal((await store.assistants.get(other, row.assistant_id))?.description, null)
+  })
 
   t.test('an assistant is patched under the time of its last write', async t => {
     const { app, insert, patch } = maker()

@@ -5,12 +5,10 @@ import type { Store } from '../../store/port.js'
 import type { ThreadQuery, ThreadRow } from '../../store/rows/threads.js'
 import type { Step } from '../../store/steps.js'
 import { blob, bytes, checkpoint, save, thread, write } from './conformance-rows.js'
+import { writer } from './conformance-writer.js'
 
 export function threadConformance(t: Test, store: Store, many: number): void {
-  const done = async (...steps: Step[]) => {
-    const failed = await store.apply(steps)
-    if (failed !== -1) throw new Error(`step ${failed} (${steps[failed]?.step}) failed`)
-  }
+  const { done } = writer(store)
   /** Each test has its own application, so that none sees the threads of another. */
   const maker = () => {
     const app = randomUUID()
