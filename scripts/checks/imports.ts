@@ -68,6 +68,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['pages/'],
     ['calls.ts', 'system.ts', 'metrics.ts', 'openapi/', 'deployed.ts', 'upgrade.ts'],
     ['streams/', 'control/'],
+    ['requests/'],
     ['protocols/', 'server.ts'],
     ['edge.ts'],
     ['main.ts'],

@@ -1,0 +1,54 @@
+/** What requests and upgrades to WebSockets meet before their route: limits, the host, and whose code handles the path. */
+import type { AppRoutes } from '../app/host.js'
+import type { Edge } from '../context.js'
+import type { Exchange } from '../http/exchange.js'
+import { hostGuard } from '../http/guards.js'
+import { NO_PATH } from '../http/mount.js'
+import type { Policy } from '../http/policy.js'
+import { openRouter, type Router } from '../http/router.js'
+import { CONTROL, CONTROL_PREFIX, PAGES, ROUTES, type Route } from '../routes.js'
+
+export interface Gate {
+  /** The routes of the application that this edge serves beside its own; null: it has none. */
+  custom: AppRoutes | null
+  /** No new requests are taken. */
+  quiet: boolean
+  hostFault: ReturnType<typeof hostGuard>
+  isFull(): boolean
+  routerOf(exchange: Exchange): Router
+  isForApplication(exchange: Exchange): boolean
+}
+
+/** `policy`: that of the application which the edge serves without a deployment. */
+export function openGate(edge: Edge, policy: Policy): Gate {
+  const { config } = edge
+  const servesPages = policy.serves(['meta'])
+  const routes = ROUTES.filter(route => !route.test || config.test)
+  const router = openRouter(routes)
+  const own = openRouter(routes, route => policy.serves(route.groups))
+  return {
+    custom: edge.appHost?.http ?? null,
+    quiet: false,
+    hostFault: hostGuard(config),
+    isFull: () => edge.open.size + edge.sockets.size > config.max_connections,
+    routerOf: ({ mount, isSelf }) => (mount === null && !isSelf ? own : router),
+    /**
+     * `http.app` handles requests of its application, but never those of the control plane, which carry its key, nor the
+     * pages where a person enters one, and the built-in one none that name another application, even if its name is none.
+     */
+    isForApplication: ({ path, mount, received: { deployment } }) =>
+      !CONTROL.test(path) &&
+      !path.startsWith(`${CONTROL_PREFIX}/`) &&
+      path !== NO_PATH &&
+      !(servesPages && PAGES.test(path)) &&
+      (mount !== null || deployment === ''),
+  }
+}
+
+/** Stands for the routes of `http.app`: whoever is authenticated may call them. */
+export const CUSTOM: Route = {
+  ...ROUTES[0]!,
+  path: '/*',
+  auth: [],
+}
+export const NO_ORIGIN = 'Pages of this origin may not call this server; CORS_ALLOW_ORIGINS names the ones that may'
