@@ -78,30 +78,33 @@ export interface OpenEdge {
 export async function openEdge({ config, application, link, life }: EdgeOptions): Promise<OpenEdge> {
   const appHost = application === null ? null : await startEdgeAppHost({ config, application, log: link.log })
   if (appHost !== null) life.push({ name: 'app host', stop: () => appHost.stop() })
-  const mux = openMux(link)
-  const caller = openCaller(link)
+  /** Closes the part at the stop, after the parts that were opened later. */
+  const owned = <Part extends { close(): unknown }>(name: string, part: Part): Part => {
+    life.push({ name, stop: async () => void (await part.close()) })
+    return part
+  }
+  const mux = owned('replies', openMux(link))
+  const caller = owned('calls', openCaller(link))
   const leaving = new AbortController()
   const stopping = new AbortController()
   const hurry = new AbortController()
-  const figures = openMetrics(mux, link.build)
-  const keys = openKeys(link, caller)
+  const figures = owned('metrics', openMetrics(mux, link.build))
+  const keys = owned('keys', openKeys(link, caller))
   const penalties = (plane: string) =>
     openPenalty({ onMany: who => link.log.warn({ ...who, plane }, 'many wrong keys') })
   const auth = application?.auth ?? null
   const studio = config.studio_auth && isLoopback(config.host)
   const check = appHost === null || auth === null ? null : openCheck(appHost.check, { app: BUILT_IN_APP, auth, studio })
-  const tunnels = openTunnels(link)
-  const deployed = openDeployed({
-    config,
-    link,
-    caller,
-    tunnels,
-    isClosed: config.require_keys || auth !== null,
-    studio,
-  })
+  const tunnels = owned('streams to applications', openTunnels(link))
+  const deployed = owned(
+    'deployments',
+    openDeployed({ config, link, caller, tunnels, isClosed: config.require_keys || auth !== null, studio }),
+  )
   const controlKey = openControlKey(config, caller)
   const handOver = openHandOver({ config, keys, controlKey, penalty: penalties('run') })
   const pages = openPages(config)
+  const tracer = await openTracer(config, 'edge', link.log)
+  if (tracer !== null) owned('traces', tracer)
   const edge: Edge = {
     config,
     application,
@@ -109,27 +112,33 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     caller,
     tunnels,
     follower: openFollower(link, mux),
-    wheel: openWheel(config.heartbeat_ms),
-    watch: openWatch(link, caller),
-    stalls: openStalls(config.stall_ms, () => link.figures.count('weft_edge_stalled_total')),
+    wheel: owned('heartbeats', openWheel(config.heartbeat_ms)),
+    watch: owned('watched runs', openWatch(link, caller)),
+    stalls: owned(
+      'slow clients',
+      openStalls(config.stall_ms, () => link.figures.count('weft_edge_stalled_total')),
+    ),
     bodies: openBudget(config.bodies_in_flight, config.body_limit),
     clients: openClients(config.streams_per_address),
     controlPenalty: penalties('control'),
     versions: readVersions(),
-    tracer: await openTracer(config, 'edge', link.log),
+    tracer,
     traffic: openTraffic(ROUTES),
     metrics: figures,
     openapi: {},
     deployed,
-    self: openSelf(),
+    self: owned('requests of its own', openSelf()),
     bundles: new Map(),
     console: openConsole(),
     guide: openGuide(),
     viewer: openViewer(),
-    library: openLibrary(link, caller, error => {
-      link.log.fatal({ err: error }, 'the cluster does not accept this edge; exiting')
-      void life.stop().then(() => process.exit(2))
-    }),
+    library: owned(
+      'library',
+      openLibrary(link, caller, error => {
+        link.log.fatal({ err: error }, 'the cluster does not accept this edge; exiting')
+        void life.stop().then(() => process.exit(2))
+      }),
+    ),
     controlKey,
     keys,
     guard: openGuard({ config, check, deployed, handOver, pages }),
@@ -141,20 +150,8 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     leaving: leaving.signal,
     stopping: stopping.signal,
   }
-  const close = () => {
-    edge.library.close()
-    edge.self.close()
-    keys.close()
-    deployed.close()
-    tunnels.close()
-    edge.wheel.close()
-    edge.watch.close()
-    edge.stalls.close()
-    figures.close()
-    caller.close()
-    mux.close()
-  }
   const exported = await exportEdgeMetrics(edge)
+  if (exported !== null) life.push({ name: 'metrics for the collector', stop: () => exported.stop() })
   const answers = answersOf(edge)
   const server = await listen(
     edge,
@@ -170,11 +167,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
       return admitted === null ? undefined : answer(admitted)
     },
     (head, pass, peer) => new EventSocket(edge, head, pass, peer),
-  ).catch(error => {
-    close()
-    void exported?.stop()
-    throw error
-  })
+  )
   life.push({
     name: 'edge',
     quiet: server.quiet,
@@ -195,8 +188,6 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
       }
       for (cut(); edge.open.size > 0 && performance.now() < until; cut()) await pause()
       server.close()
-      await Promise.all([exported?.stop(), edge.tracer?.close()])
-      close()
     },
   })
   return {
