@@ -117,7 +117,8 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['main.ts'],
   ],
   'workers/graph/': [
-    ['app-modules.ts', 'embedder.ts', 'encryptor.ts', 'held-time.ts', 'host-end.ts', 'lease-client.ts', 'way-back.ts'],
+    ['announce.ts', 'app-modules.ts', 'embedder.ts', 'encryptor.ts', 'held-time.ts', 'host-end.ts'],
+    ['lease-client.ts', 'way-back.ts'],
     ['app-host.ts', 'run-signals.ts', 'user-interfaces.ts', 'app-files-child.ts', 'host-process.ts'],
     ['app-files.ts', 'ask-gate.ts', 'describer.ts', 'host-choice.ts', 'run-table.ts'],
     ['claims.ts', 'flow.ts', 'host-calls.ts', 'host-reports.ts', 'pool.ts', 'run-spans.ts'],
@@ -125,6 +126,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['misplaced.ts', 'stopping.ts'],
     ['host-asks.ts'],
     ['supervisor.ts'],
+    ['app-calls.ts'],
     ['main.ts'],
   ],
   'workers/deploy/': [

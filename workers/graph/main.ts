@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
-import { type Caller, openCaller } from '../../bus/call.js'
+import { openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import { sample } from '../../bus/figures.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
@@ -11,9 +11,8 @@ import { answerMetrics } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
 import { exportMetrics } from '../../bus/otlp/metrics.js'
 import { openTracer } from '../../bus/otlp/traces.js'
-import { bytesHandler, type Handler, jsonHandler, serve } from '../../bus/serve.js'
+import { serve } from '../../bus/serve.js'
 import type { Registration } from '../../schemas/announcements.js'
-import { type EmbedCall, type UiCall, validateEmbedCall, validateUiCall } from '../../schemas/app-host.js'
 import { type Config, servedBy } from '../../schemas/config.js'
 import {
   type AppSource,
@@ -22,26 +21,23 @@ import {
   readDescription,
   usesPython,
 } from '../../schemas/description.js'
-import type { Hello, SchemasCall } from '../../schemas/host.js'
-import { BUILT_IN_APP, token } from '../../schemas/ids.js'
-import { event, poolCall } from '../../schemas/subjects.js'
+import type { Hello } from '../../schemas/host.js'
+import { BUILT_IN_APP, type Pool, token } from '../../schemas/ids.js'
 import { languagesOf, programOf, textOf } from '../child/languages.js'
 import { chooseHostNode } from '../child/node.js'
 import { findHostUser, type HostUser, inheritedEnv } from '../child/process.js'
 import { findPython } from '../child/python.js'
 import { findSandbox } from '../child/sandbox.js'
 import { readerFor } from '../child/user-file.js'
+import { keepAnnounced } from './announce.js'
+import { openAppCalls } from './app-calls.js'
 import { watchAppFiles } from './app-files.js'
 import { startAppHost } from './app-host.js'
-import { openDescriber } from './describer.js'
-import { openEmbedder } from './embedder.js'
 import { openEncryptor } from './encryptor.js'
-import { callIn } from './host-calls.js'
 import { reasonOf } from './host-end.js'
 import { hostFigures } from './host-reports.js'
 import { startPools } from './pools.js'
 import { openSupervisor } from './supervisor.js'
-import { openUserInterfaces } from './user-interfaces.js'
 import { openHostSockets } from './way-back.js'
 
 /** A revision of a deployment: its graphs are served from its cutover on, its hosts see these variables alone. */
@@ -180,33 +176,36 @@ export async function startGraphs(
     })
     life.push({ name: 'files of the application', quiet: () => files.stop() })
   }
-  const describer = openDescriber({ ...child, onFrame: supervisor.onFrame, onExit: supervisor.onHostEnd })
-  life.push({ name: 'describer', stop: () => describer.stop() })
-  const embedder = openEmbedder({ ...child, parts: ['embed'] })
-  life.push({ name: 'embedder', stop: () => embedder.stop() })
-  if (hello.item_index) embedder.start()
-  const embed = jsonHandler<EmbedCall>(validateEmbedCall, async call => ({ body: await embedder.embed(call) }))
-  const interfaces = openUserInterfaces(child)
-  life.push({ name: 'user interfaces', stop: () => interfaces.stop() })
-  const ui = jsonHandler<UiCall>(validateUiCall, async call => ({ body: await interfaces.bundle(call) }))
-  const call = bytesHandler(bytes => supervisor.callAny(hosts.pickForCall, bytes))
-  const describe = bytesHandler(async bytes => {
-    const language = hosts.languageOf(callIn(bytes).graph_id)
-    return supervisor.call(await describer.host(language), bytes)
-  })
-  const onThreads = { state: call, history: call, update: call }
-  const onGraphs = { draw: describe, schemas: describe, subgraphs: describe }
-  const onApp: { [verb: string]: Handler } =
-    appHost === null ? {} : { check: bytesHandler(async bytes => ({ body: await appHost.check(bytes) })) }
-  const onValues: { [verb: string]: Handler } =
-    encryptor === null ? {} : { encrypt: bytesHandler(async bytes => ({ body: await encryptor.call(bytes) })) }
-  // A question about a graph, the embedder, the encryption and user interfaces have dedicated processes.
-  const isReady = (verb: string) =>
-    verb in onThreads ? hosts.canAnswer() : !(verb in onApp) || (appHost?.isReady() ?? false)
-  const start = bytesHandler(supervisor.take)
-  const handlers = { ...onThreads, ...onGraphs, ...onApp, ...onValues, embed, ui, start }
-  const served = serve(link, `host.${pool}`, 'graphs', handlers, { isReady })
+  const calls = openAppCalls({ child, life, supervisor, hosts, appHost, encryptor, indexes: hello.item_index != null })
+  const served = serve(link, `host.${pool}`, 'graphs', calls.handlers, { isReady: calls.isReady })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
+  await reportFigures({ config, link, life, pool, supervisor, hosts })
+  supervisor.offer(
+    hosts,
+    graphs.map(graph => graph.graph_id),
+    served.member,
+  )
+  await keepAnnounced({ caller, link, life, registration })
+  supervisor.start()
+  const typed = typedGraph({ path: app, env, read: read ?? textOf }, graphs)
+  if (typed !== null) {
+    const warm = setTimeout(() => void calls.readTypes(typed), WARM_MS)
+    life.push({ name: 'types of graphs', quiet: () => clearTimeout(warm) })
+  }
+  return { graphs, reports: hello.graphs, running: supervisor.running }
+}
+
+interface Measured {
+  config: Config
+  link: Link
+  life: Lifecycle
+  pool: Pool
+  supervisor: ReturnType<typeof openSupervisor>
+  hosts: ReturnType<typeof startPools>
+}
+
+/** The figures of this graph worker, for resource workers and for the collector. */
+async function reportFigures({ config, link, life, pool, supervisor, hosts }: Measured): Promise<void> {
   link.figures.onRead(() => {
     const { jobs, redelivered } = supervisor.jobs()
     return [
@@ -225,34 +224,6 @@ export async function startGraphs(
   life.push({ name: 'metrics', quiet: () => metrics.close() })
   const exported = await exportMetrics(config, link, { role: 'graphs', worker })
   if (exported !== null) life.push({ name: 'metrics for the collector', stop: () => exported.stop() })
-  supervisor.offer(
-    hosts,
-    graphs.map(graph => graph.graph_id),
-    served.member,
-  )
-  await announce(caller, link, registration)
-  supervisor.start()
-  const register = () =>
-    announce(caller, link, registration).catch(err => {
-      link.log.fatal({ err }, 'the cluster does not accept this graph worker any more; exiting')
-      void life.stop().then(() => process.exit(2))
-    })
-  const started = link.subscribe(event('resources', 'started'), () => void register())
-  life.push({ name: 'announcements to new resource workers', quiet: () => started.unsubscribe() })
-  life.push({ name: 'announcements after a reconnect', quiet: link.onReconnect(() => void register()) })
-  const typed = typedGraph({ path: app, env, read: read ?? textOf }, graphs)
-  if (typed !== null) {
-    const warm = setTimeout(() => void readTypes(typed), WARM_MS)
-    life.push({ name: 'types of graphs', quiet: () => clearTimeout(warm) })
-  }
-  return { graphs, reports: hello.graphs, running: supervisor.running }
-
-  /** Its host keeps what it has read on disk; this question brings it there. */
-  async function readTypes(graph_id: string): Promise<void> {
-    const question: SchemasCall = { verb: 'schemas', graph_id, thread_id: '', config: {} }
-    const ask = async () => supervisor.call(await describer.host('javascript'), Buffer.from(JSON.stringify(question)))
-    await ask().catch(error => link.log.debug({ err: error, graph_id }, 'the types of graphs are not read yet'))
-  }
 }
 
 /** After the start, which needs the cores. */
@@ -296,20 +267,4 @@ export function applicationFile(path: string, env: { [name: string]: string | un
   if (found === undefined && !env.LANGSERVE_GRAPHS)
     throw new Error(`there is no application at ${full}; expected a langgraph.json or the folder that holds one`)
   return full
-}
-
-/** Announces the graphs to the resource workers, until one has answered. Throws an Error when they are of another protocol. */
-async function announce(caller: Caller, link: Link, registration: Registration): Promise<void> {
-  const subject = poolCall(registration, 'assistants', 'register')
-  const body = Buffer.from(JSON.stringify(registration))
-  const { head } = await caller.callUntilAnswered(subject, { request_id: 'register' }, body, {
-    timeout: 5_000,
-    patience: 5_000,
-    retryIf: ({ head }) => head.status >= 400 && head.code !== 'incompatible',
-    onRetry(last) {
-      const cause = last instanceof Error ? { err: last } : { code: last.head.code, detail: last.head.detail }
-      link.log.warn(cause, 'the graphs could not be announced yet')
-    },
-  })
-  if (head.code === 'incompatible') throw new Error(head.detail)
 }
