@@ -17,7 +17,7 @@ import { checkPython } from './python.js'
 import { type FileReport, fileJobs, type Job, type Limits, openFreeCores, runTogether } from './run-files.js'
 import { type SharedServer, startSharedServer } from './shared-server.js'
 import type { Counts } from './tap-report.js'
-import { type Server, type TestStore, testFiles } from './test-files.js'
+import { isSelected, type Server, type TestStore, testFiles } from './test-files.js'
 
 /** Null = --only selects nothing of it. */
 type Runner = { name: string; run(): Promise<Counts | null> }
@@ -181,7 +181,7 @@ interface VitestReport {
 }
 
 async function suite(): Promise<Counts | null> {
-  if (only !== undefined && !'suite'.includes(only)) return null
+  if (!isSelected('suite', only)) return null
   const file = join(root, '.tap/suite.json')
   rmSync(file, { force: true })
   const args = ['run', '--config', 'test/saver/vitest.config.mjs', '--reporter=json', `--outputFile=${file}`]
@@ -202,7 +202,7 @@ async function suite(): Promise<Counts | null> {
 let python: Promise<Counts | null> | undefined
 
 function startPython(): Promise<Counts | null> {
-  python ??= only !== undefined && !'host-python'.includes(only) ? Promise.resolve(null) : checkPython(say)
+  python ??= isSelected('host-python', only) ? checkPython(say) : Promise.resolve(null)
   return python
 }
 

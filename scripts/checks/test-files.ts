@@ -23,7 +23,7 @@ export interface TestFile {
 }
 
 export interface Choice {
-  /** Only files whose path contains it. */
+  /** Only files whose path contains one of these texts, separated by commas. */
   only?: string | undefined
   /** Not those that need a browser on this machine. */
   withoutBrowser: boolean
@@ -223,9 +223,13 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
 const USUAL = [4, 0.4] as const
 
 /** In the order of starting: the longest first, so that no long file begins when all others have ended. */
-export function testFiles({ only = '', withoutBrowser, embeddedOnly, allStores = false }: Choice): TestFile[] {
+/** Whether `--only` selects what has this name. */
+export const isSelected = (name: string, only: string | undefined): boolean =>
+  only === undefined || only.split(',').some(part => name.includes(part))
+
+export function testFiles({ only, withoutBrowser, embeddedOnly, allStores = false }: Choice): TestFile[] {
   const names = readdirSync(join(root, 'dist/test'), { recursive: true, encoding: 'utf8' })
-    .filter(path => path.endsWith('.test.js') && `dist/test/${path}`.includes(only))
+    .filter(path => path.endsWith('.test.js') && isSelected(`dist/test/${path}`, only))
     .map(path => path.replaceAll('\\', '/').slice(0, -'.test.js'.length))
     .filter(name => !(withoutBrowser && BROWSER.test(name)) && !(embeddedOnly && NEEDS.test(name)))
   for (const name of [...SHARED, ...Object.keys(EVERY_STORE), ...Object.keys(MEASURED)])

@@ -213,5 +213,7 @@ t.test('test files: some run on each store; flags leave some out', t => {
     testFiles({ only: 'scripts/test-runner', withoutBrowser: false, embeddedOnly: false }).map(({ name }) => name),
     ['scripts/test-runner'],
   )
+  const several = testFiles({ only: 'scripts/test-runner,edge/router', withoutBrowser: false, embeddedOnly: false })
+  t.same(several.map(({ name }) => name).sort(), ['edge/router', 'scripts/test-runner'])
   t.end()
 })

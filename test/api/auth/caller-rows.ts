@@ -1,4 +1,8 @@
-/** What handlers can do to a request, and what graphs see of its caller: rows for a server with the rules of test/apps/auth. */
+/**
+ * What handlers can do to a request, and what graphs see of its caller: rows for a server with the rules of test/apps/auth.
+ * The matrix of ownership.ts follows on the same server and expects that Alice and Bob own nothing: rows that keep a thread or
+ * another object belong to others.
+ */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import { sender } from '../../helpers/http.js'

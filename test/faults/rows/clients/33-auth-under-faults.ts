@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ROUTES } from '../../../../edge/routes.js'
-import { createOwned, RECEIVER, requestOf, SEARCHES, SECRET, send } from '../../../api/auth/ownership.js'
+import { createOwned, isSearch, RECEIVER, requestOf, SECRET, send } from '../../../api/auth/ownership.js'
 import { below } from '../../../helpers/cluster.js'
 import { until } from '../../../helpers/until.js'
 import type { Row } from '../../harness/row.js'
@@ -47,7 +47,7 @@ export const row: Row = {
       const answer = await send(url(), route.method, path, user, body, more).catch(() => null)
       if (answer === null) return void counts.unanswered++
       if (answer.status === 503) counts.unavailable++
-      const finds = user === 'bob' && SEARCHES.test(route.path)
+      const finds = user === 'bob' && isSearch(route)
       // An answer to a command of protocol v2 has status 200 even when it is an error.
       const isError = route.answer === 'command' && answer.text.includes('"type":"error"')
       const passed = answer.status < 300 && !finds && !isError
