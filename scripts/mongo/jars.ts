@@ -49,7 +49,7 @@ export const JARS: readonly [group: string, artifact: string, version: string, s
 /** Name and version of the server. */
 export const JAVA_SERVER = `mongo-java-server ${JARS[0]![2]}`
 
-/** Beside this file. Their classes come before those of the archives. */
+/** In test/mongo. Their classes come before those of the archives. */
 const SOURCES = [
   'WeftTestMongo.java',
   'IndexedCollection.java',
@@ -91,7 +91,7 @@ export async function javaServer({
       ))
     )
       return null
-  const sources = SOURCES.map(name => join(root, 'scripts/mongo', name))
+  const sources = SOURCES.map(name => join(root, 'test/mongo', name))
   const sum = createHash('sha256').update(JSON.stringify(JARS))
   for (const source of sources) sum.update(readFileSync(source))
   const version = sum.digest('hex')

@@ -38,7 +38,7 @@ export async function startMongo({ lasting = false } = {}): Promise<TestMongo> {
 }
 
 /**
- * Switches vector search on in a database of the test server (scripts/mongo/VectorSearch.java). `queryable`: its indexes
+ * Switches vector search on in a database of the test server (test/mongo/VectorSearch.java). `queryable`: its indexes
  * are ready; `follows`: they see what is written from now on; `lists`, `makes`: the error codes with which it refuses to
  * list and to make indexes. False: the server has no such switch.
  */
