@@ -142,6 +142,7 @@ function addClients(program: Command): void {
     .option('--thread <id>', 'of one thread')
     .option('--since <time>', 'created since then: 30s, 15m, 1h, 7d, or an ISO 8601 time')
     .option('--text <text>', 'failed with an error that has this text')
+    .addOption(new Option('--oldest', 'the oldest first').conflicts('watch'))
     .option('--watch', 'print runs as they come and as their status changes, until it is stopped')
     .addOption(limit())
     .action(async flags => (await import('./commands/runs.js')).listRuns(flags))

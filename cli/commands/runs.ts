@@ -20,6 +20,7 @@ interface ListFlags extends ClientFlags {
   assistant?: string
   since?: string
   text?: string
+  oldest?: true
   watch?: true
   limit: number
 }
@@ -44,7 +45,7 @@ const WATCHED = 100
 /** Runs of which a watch remembers the status. */
 const MOST_SEEN = 100_000
 
-/** The newest runs, with and without a thread; with --watch also those that come, and each change of a status. */
+/** The newest or oldest runs, with and without a thread; with --watch also those that come, and each change of a status. */
 export async function listRuns(flags: ListFlags): Promise<void> {
   const client = openClient(flags)
   const search = searchOf(flags)
@@ -58,7 +59,7 @@ export async function listRuns(flags: ListFlags): Promise<void> {
   printTable(HEADS, runs.map(cells))
 }
 
-function searchOf({ thread, status, graph, assistant, since, text, limit }: ListFlags) {
+function searchOf({ thread, status, graph, assistant, since, text, oldest, limit }: ListFlags) {
   return {
     limit,
     thread_id: thread,
@@ -67,6 +68,7 @@ function searchOf({ thread, status, graph, assistant, since, text, limit }: List
     assistant_id: assistant,
     created_after: since === undefined ? undefined : timeOf(since),
     text,
+    sort_order: oldest ? 'asc' : 'desc',
     select: SHOWN,
   }
 }

@@ -104,6 +104,8 @@ t.test('runs are found by what went wrong, and watched', async t => {
   await until(async () => events.includes(`${slow.run_id} interrupted`))
   t.equal(events[0], `${bad.run_id} error`)
   t.equal(new Set(events).size, events.length, 'each status once')
+  t.same(await found('--thread', thread_id), [slow.run_id, bad.run_id])
+  t.same(await found('--thread', thread_id, '--oldest'), [bad.run_id, slow.run_id])
 })
 
 t.test('what goes wrong is one sentence and an exit code', async t => {
@@ -111,6 +113,7 @@ t.test('what goes wrong is one sentence and an exit code', async t => {
     [['runs', 'list', '--url', 'http://127.0.0.1:9'], 3, /no server answers at http:\/\/127\.0\.0\.1:9 .*weft start/],
     [['runs', 'list', '--url', 'nowhere'], 2, /--url must be an http or https URL/],
     [['runs', 'list', '--limit', '0'], 2, /--limit must be a whole number from 1 to 1000/],
+    [['runs', 'list', '--oldest', '--watch'], 2, /'--oldest' cannot be used with option '--watch'/],
     [['runs', 'list', '--status', 'done'], 2, /Allowed choices are pending, running/],
     [['runs', 'tail', 'x'], 1, /refuses: run_id must be a UUID/],
     [['runs', 'tail', 'x', '--from', 'y'], 2, /--from must be the id of an event, or -1/],
