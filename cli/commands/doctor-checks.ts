@@ -122,10 +122,12 @@ async function natsAt(address: string): Promise<Finding> {
 async function store({ database_uri, mongodb_url, data }: Config): Promise<Finding> {
   if (database_uri !== '') {
     const { describePostgres } = await import('../../store/postgres/describe.js')
-    const { version, isDurable } = await describePostgres(database_uri)
+    const { version, isDurable, vectors, needsExtension } = await describePostgres(database_uri)
     if (!isDurable)
       return note(`PostgreSQL ${version}, fsync or synchronous_commit is off`, 'A crash loses what was answered.')
-    return ok(`PostgreSQL ${version}`)
+    const text = `PostgreSQL ${version}, ${vectors}`
+    if (needsExtension) return note(text, 'For vector search run CREATE EXTENSION vector as one who may.')
+    return ok(text)
   }
   if (mongodb_url !== '') {
     const { describeMongo } = await import('../../store/mongo/describe.js')

@@ -1,22 +1,61 @@
 /** The report of `weft doctor` about a PostgreSQL server. */
 import pg from 'pg'
 import { sentenceOf } from './connection.js'
+import { isSince, VECTOR_SINCE } from './nearest.js'
 import { placeOf, poolConfig } from './url.js'
 
-/** Rejects with one sentence when no server answers. `isDurable`: a commit is on the disk when it is answered. */
-export async function describePostgres(url: string): Promise<{ version: string; isDurable: boolean }> {
+export interface PostgresReport {
+  version: string
+  /** A commit is on the disk when it is answered. */
+  isDurable: boolean
+  /** Whether vectors can be searched by pgvector, as part of a sentence. */
+  vectors: string
+  /** The database has it, and this user may not make it. */
+  needsExtension: boolean
+}
+
+/** Rejects with one sentence when no server answers. */
+export async function describePostgres(url: string): Promise<PostgresReport> {
   const client = new pg.Client(poolConfig(url))
   client.on('error', () => {})
   try {
     await client.connect()
-    const { rows } = await client.query<{ version: string; synced: string; fsync: string }>(
-      "SELECT current_setting('server_version') AS version, current_setting('synchronous_commit') AS synced, current_setting('fsync') AS fsync",
+    const { rows } = await client.query<Answer>(
+      `SELECT current_setting('server_version') AS version, current_setting('synchronous_commit') AS synced,
+        current_setting('fsync') AS fsync, (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS made,
+        (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS offered,
+        (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
+          OR (has_database_privilege(current_database(), 'CREATE') AND coalesce((SELECT bool_or(trusted)
+            FROM pg_available_extension_versions WHERE name = 'vector'), false)) AS may`,
     )
-    const { version, synced, fsync } = rows[0]!
-    return { version, isDurable: synced !== 'off' && fsync === 'on' }
+    const { version, synced, fsync, ...vector } = rows[0]!
+    const needsExtension = vector.made === null && vector.offered !== null && !vector.may
+    return { version, isDurable: synced !== 'off' && fsync === 'on', vectors: vectorsOf(vector), needsExtension }
   } catch (error) {
     throw new Error(`no PostgreSQL answers at ${placeOf(url)}: ${sentenceOf(error)}`)
   } finally {
     await client.end().catch(() => {})
   }
+}
+
+interface Vector {
+  /** The version that this database has. */
+  made: string | null
+  /** The version that the server can make. */
+  offered: string | null
+  /** This user may make it. */
+  may: boolean
+}
+
+interface Answer extends Vector {
+  version: string
+  synced: string
+  fsync: string
+}
+
+function vectorsOf({ made, offered, may }: Vector): string {
+  if (made !== null)
+    return isSince(made, VECTOR_SINCE) ? `pgvector ${made}` : `pgvector ${made}, which is older than ${VECTOR_SINCE}`
+  if (offered === null) return 'no pgvector'
+  return may ? `pgvector ${offered}, made when it is needed` : `pgvector ${offered}, which this user may not make`
 }

@@ -12,7 +12,7 @@ import type { PostgresOptions, Query } from './connection.js'
 /** The most numbers of a vector that its index takes (https://github.com/pgvector/pgvector, HNSW). */
 const MAX_DIMS = 2_000
 /** The first version with that index, and the first whose index goes on when a condition leaves too few. */
-const HNSW = '0.5'
+export const VECTOR_SINCE = '0.5'
 const ITERATIVE = '0.8'
 /** Candidates of a walk through the index; the most that it takes. */
 const CANDIDATES = 1_000
@@ -151,7 +151,7 @@ async function look(query: Query, log: PostgresOptions['log']): Promise<Extensio
         WHERE extname = 'vector'`,
     )
     const [schema, version] = (rows[0] ?? []) as [string?, string?]
-    return schema !== undefined && version !== undefined && isSince(version, HNSW) ? { schema, version } : null
+    return schema !== undefined && version !== undefined && isSince(version, VECTOR_SINCE) ? { schema, version } : null
   }
   const there = await found()
   if (there !== null) return there
@@ -168,7 +168,7 @@ async function look(query: Query, log: PostgresOptions['log']): Promise<Extensio
   return found()
 }
 
-const isSince = (version: string, first: string): boolean => {
+export const isSince = (version: string, first: string): boolean => {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   const [least = 0, lesser = 0] = first.split('.').map(Number)
   return major > least || (major === least && minor >= lesser)

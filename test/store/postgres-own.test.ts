@@ -102,7 +102,7 @@ t.test('a URL that is wrong is refused with one sentence, without its password',
 })
 
 t.test('what doctor says', async t => {
-  t.match(await describePostgres(await server.url()), { version: /^\d+/ })
+  t.match(await describePostgres(await server.url()), { version: /^\d+/, vectors: /pgvector/ })
   await t.rejects(describePostgres(`postgres://127.0.0.1:${await freePort()}/d`), { message: /^no PostgreSQL answers/ })
 })
 

@@ -2,6 +2,7 @@
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { withoutPython } from '../../scripts/checks/venv.js'
+import { describePostgres } from '../../store/postgres/describe.js'
 import { openPostgres } from '../../store/postgres.js'
 import type { ItemRow } from '../../store/rows/items.js'
 import { openRankings, type Rankings } from '../../workers/resources/vectors/ranking.js'
@@ -138,6 +139,24 @@ t.test('with pgvector', { skip }, async t => {
     t.equal(await store.nearest!.prepare(2_000), 'ready')
     t.equal(await store.nearest!.prepare(2_001), 'none')
   })
+
+  await t.test('what doctor says of the extension', async t => {
+    const url = await server.url()
+    t.match(await describePostgres(url), {
+      vectors: /^pgvector [\d.]+, made when it is needed$/,
+      needsExtension: false,
+    })
+    const client = new pg.Client(url)
+    await client.connect()
+    await client.query("CREATE ROLE reader LOGIN PASSWORD 'r'")
+    const reader = new URL(url)
+    reader.username = 'reader'
+    reader.password = 'r'
+    t.match(await describePostgres(`${reader}`), { vectors: /which this user may not make$/, needsExtension: true })
+    await client.query('CREATE EXTENSION vector')
+    await client.end()
+    t.match(await describePostgres(`${reader}`), { vectors: /^pgvector [\d.]+$/, needsExtension: false })
+  })
 })
 
 t.test('a server without the extension has no vector search', async t => {
@@ -150,4 +169,5 @@ t.test('a server without the extension has no vector search', async t => {
   const { rows } = await client.query("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")
   await client.end()
   t.equal(await store.nearest!.prepare(2), rows.length > 0 ? 'ready' : 'none')
+  if (rows.length === 0) t.match(await describePostgres(url), { vectors: 'no pgvector', needsExtension: false })
 })
