@@ -12,6 +12,7 @@ import type { ActiveDeployment, DeployTask, EnvOf, Graph, PoolUser } from '../..
 import { openRedactor } from '../../../schemas/redact.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
+import { keepEach, openDrains, surplus } from '../fleet.js'
 import { labelPolicy } from '../images/allowed.js'
 import { askedByActive, askedByTask } from '../images/asked.js'
 import type { Beats } from '../images/beats.js'
@@ -70,7 +71,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
   const groups = new Map<string, Group>()
   /** Generations whose replicas did not become ready: they are not tried again. */
   const failed = new Set<string>()
-  const drains = new Map<string, Promise<void>>()
+  const beginDrain = openDrains(log)
   const outputs = new Map<string, () => void>()
   /** Containers whose last end was for want of memory. */
   const oom = new Set<string>()
@@ -323,12 +324,10 @@ export function openDockerDriver(options: DockerOptions): Driver {
   }
 
   function drain(revision_id: string, containers: readonly ContainerInfo[]): void {
-    if (drains.has(revision_id)) return
     const { [LABEL.pool]: pool, [LABEL.deployment]: deployment_id } = containers[0]!.Labels
-    const group = groups.get(revision_id)
-    if (group !== undefined) group.draining = true
-    log.info({ deployment_id, revision_id }, 'a revision is no longer active; draining it')
-    const done = (async () => {
+    beginDrain({ deployment_id: deployment_id!, revision_id }, async () => {
+      const group = groups.get(revision_id)
+      if (group !== undefined) group.draining = true
       await Promise.all(
         containers.map(({ Id }) => endMain(engine, Id, 'SIGTERM', config.drain_ms + config.stop_ms + 2_000)),
       )
@@ -337,10 +336,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
       await options.retire(pool!)
       for (const one of containers) await removeReplica(engine, nameOf(one))
       groups.delete(revision_id)
-    })()
-      .catch(error => log.warn({ err: error, revision_id }, 'a revision could not be drained'))
-      .finally(() => drains.delete(revision_id))
-    drains.set(revision_id, done)
+    })
   }
 
   /** Throws a Fault for what was changed since it was deployed, and is not allowed. `isThere`: it runs already. */
@@ -457,17 +453,10 @@ export function openDockerDriver(options: DockerOptions): Driver {
   async function reconcile(active: readonly ActiveDeployment[], held: ReadonlySet<string>): Promise<void> {
     const all = await mains({})
     const of = (revision_id: string) => all.filter(one => one.Labels[LABEL.revision] === revision_id)
-    const serving = new Set(active.map(({ revision_id }) => revision_id))
-    const deploying = new Set([...held, ...active.map(({ deploying_revision_id }) => deploying_revision_id)])
+    const isSurplus = surplus(active, held)
     for (const revision_id of new Set(all.map(({ Labels }) => Labels[LABEL.revision]!)))
-      if (!serving.has(revision_id) && !deploying.has(revision_id)) drain(revision_id, of(revision_id))
-    for (const one of active)
-      await keep(one, of(one.revision_id)).catch(error =>
-        log.warn(
-          { err: error, revision_id: one.revision_id },
-          'an active revision could not be started; trying again later',
-        ),
-      )
+      if (isSurplus(revision_id)) drain(revision_id, of(revision_id))
+    await keepEach(active, log, one => keep(one, of(one.revision_id)))
   }
 
   async function removeAll(labels: { [name: string]: string }, wanted: (one: ContainerInfo) => boolean): Promise<void> {

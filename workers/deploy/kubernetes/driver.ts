@@ -9,6 +9,7 @@ import type { Config } from '../../../schemas/config.js'
 import { type ActiveDeployment, type EnvOf, type PoolUser, poolOf } from '../../../schemas/deploy-calls.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault, retry, Stopped } from '../fault.js'
+import { keepEach, openDrains, surplus } from '../fleet.js'
 import { askedByActive, askedByTask } from '../images/asked.js'
 import { loopbackHosts, platformEnv } from '../images/environment.js'
 import { imageSizeOf } from '../images/size.js'
@@ -62,7 +63,7 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
   const groups = new Map<string, Group>()
   /** Generations that did not become ready: they are not tried again. */
   const failed = new Set<string>()
-  const drains = new Map<string, Promise<void>>()
+  const beginDrain = openDrains(log)
   const stopping = new AbortController()
   const pods = openPods({ ...options, look_ms })
   const stop_seconds = Math.ceil(config.stop_ms / 1_000) + 2
@@ -288,19 +289,12 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
     groups.delete(revision_id)
   }
 
-  function drain(record: Recorded): void {
-    const { deployment_id, revision_id, namespace } = record
-    if (drains.has(revision_id)) return
-    groups.delete(revision_id)
-    log.info({ deployment_id, revision_id }, 'a revision is no longer active; draining it')
-    const done = endGracefully(namespace, ofRevision(revision_id))
-      .then(() => forget(record))
-      .catch(error => {
-        if (!(error instanceof Stopped)) log.warn({ err: error, revision_id }, 'a revision could not be drained')
-      })
-      .finally(() => drains.delete(revision_id))
-    drains.set(revision_id, done)
-  }
+  const drain = (record: Recorded): void =>
+    beginDrain(record, async () => {
+      groups.delete(record.revision_id)
+      await endGracefully(record.namespace, ofRevision(record.revision_id))
+      await forget(record)
+    })
 
   async function removeAll(records: readonly Recorded[]): Promise<void> {
     await Promise.all(
@@ -313,8 +307,7 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
   }
 
   async function reconcile(active: readonly ActiveDeployment[], held: ReadonlySet<string>): Promise<void> {
-    const serving = new Set(active.map(({ revision_id }) => revision_id))
-    const deploying = new Set([...held, ...active.map(({ deploying_revision_id }) => deploying_revision_id)])
+    const isSurplus = surplus(active, held)
     const namespaces = new Set([...policy.namespaces, ...active.map(one => namespaceOf(one.namespace))])
     const results = await Promise.allSettled(
       [...namespaces].map(async namespace => {
@@ -322,22 +315,15 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
           listRecords(namespace),
           cluster.list<V1Deployment>(DEPLOYMENT, namespace, { [LABEL.manager]: MANAGER }),
         ])
-        for (const record of records)
-          if (!serving.has(record.revision_id) && !deploying.has(record.revision_id)) drain(record)
-        for (const one of active)
-          if (namespaceOf(one.namespace) === namespace)
-            await keep(
-              one,
-              deployments.filter(
-                ({ metadata }) =>
-                  metadata!.labels![LABEL.revision] === one.revision_id && metadata!.deletionTimestamp === undefined,
-              ),
-            ).catch(error =>
-              log.warn(
-                { err: error, revision_id: one.revision_id },
-                'an active revision could not be started; trying again later',
-              ),
-            )
+        for (const record of records) if (isSurplus(record.revision_id)) drain(record)
+        const here = active.filter(one => namespaceOf(one.namespace) === namespace)
+        const present = deployments.filter(({ metadata }) => metadata!.deletionTimestamp === undefined)
+        await keepEach(here, log, one =>
+          keep(
+            one,
+            present.filter(({ metadata }) => metadata!.labels![LABEL.revision] === one.revision_id),
+          ),
+        )
       }),
     )
     // A namespace that is missing or closed stops no other one.

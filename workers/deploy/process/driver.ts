@@ -11,6 +11,7 @@ import { openRedactor } from '../../../schemas/redact.js'
 import { checkOurs, checkReach, type HostUser } from '../../child/process.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault } from '../fault.js'
+import { keepEach, openDrains, surplus } from '../fleet.js'
 import { natsUrlOf } from '../nats-url.js'
 import { rangeOf, within } from '../scaling.js'
 import { openArtefacts } from './artefacts.js'
@@ -37,7 +38,7 @@ interface RunningRevision {
   replicas: Replicas
   /** Before its cutover. */
   deploying: boolean
-  draining: Promise<void> | null
+  draining: boolean
 }
 
 export async function openProcessDriver(options: ProcessOptions): Promise<Driver> {
@@ -56,6 +57,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     )
   else log.info({ folder: cgroups.folder }, 'replicas are limited by cgroups: processor, memory and processes')
   const running = new Map<string, RunningRevision>()
+  const beginDrain = openDrains(log)
   let stopping = false
 
   interface RevisionToStart {
@@ -145,7 +147,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       generation,
       replicas,
       deploying: true,
-      draining: null,
+      draining: false,
     })
     say('INFO', `started ${size.replicas} replica${size.replicas === 1 ? '' : 's'}`)
     const graphs = await replicas.ready(config.deploy_stable_ms, READY_MS, signal)
@@ -160,20 +162,13 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     running.delete(revision_id)
   }
 
-  function drain(one: RunningRevision): void {
-    if (one.draining !== null) return
-    log.info(
-      { deployment_id: one.deployment_id, revision_id: one.revision_id },
-      'a revision is no longer active; draining it',
-    )
-    one.draining = one.replicas.drain(DRAIN_MS).then(async () => {
+  const drain = (one: RunningRevision): void =>
+    beginDrain(one, async () => {
+      one.draining = true
+      await one.replicas.drain(DRAIN_MS)
       running.delete(one.revision_id)
       if (!stopping) await retire(one.deployment_id, one.revision_id, one.pool)
     })
-    one.draining.catch(error =>
-      log.warn({ err: error, revision_id: one.revision_id }, 'a revision could not be drained'),
-    )
-  }
 
   async function retire(deployment_id: string, revision_id: string, pool: string): Promise<void> {
     await options.retire(pool)
@@ -200,9 +195,18 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       generation,
       replicas,
       deploying: false,
-      draining: null,
+      draining: false,
     })
     log.info({ deployment_id, revision_id, pids: replicas.pids() }, 'active revision started')
+  }
+
+  async function keep(active: ActiveDeployment): Promise<void> {
+    const found = running.get(active.revision_id)
+    if (found === undefined) return startActive(active)
+    if (found.generation === active.generation || found.draining) return
+    void resize(found, active).catch(error =>
+      log.warn({ err: error, revision_id: active.revision_id }, 'a revision could not be resized'),
+    )
   }
 
   /** Starts replicas of the new size, then stops the old ones, which hand back their runs. A size that fails is not repeated. */
@@ -227,7 +231,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
       log.error({ err: error, revision_id: one.revision_id }, 'a revision could not be resized; it keeps its old size')
       return replicas.stop(config.stop_ms)
     }
-    if (stopping || one.draining !== null) return replicas.stop(config.stop_ms)
+    if (stopping || one.draining) return replicas.stop(config.stop_ms)
     const previous = one.replicas
     one.replicas = replicas
     log.info({ revision_id: one.revision_id, pids: replicas.pids() }, 'revision resized')
@@ -235,30 +239,14 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
   }
 
   async function reconcile(active: readonly ActiveDeployment[], held: ReadonlySet<string>): Promise<void> {
-    const serving = new Map(active.map(one => [one.revision_id, one]))
-    const deploying = new Set([...held, ...active.map(one => one.deploying_revision_id)])
-    for (const one of running.values()) {
-      if (serving.has(one.revision_id)) one.deploying = false
-      else if (!one.deploying && !deploying.has(one.revision_id)) drain(one)
-    }
-    for (const one of active) {
-      const found = running.get(one.revision_id)
-      if (found === undefined)
-        await startActive(one).catch(error =>
-          log.warn(
-            { err: error, revision_id: one.revision_id },
-            'an active revision could not be started; trying again later',
-          ),
-        )
-      else if (found.generation !== one.generation && found.draining === null)
-        void resize(found, one).catch(error =>
-          log.warn({ err: error, revision_id: one.revision_id }, 'a revision could not be resized'),
-        )
-    }
+    const isSurplus = surplus(active, held)
+    for (const one of running.values()) if (!one.deploying && isSurplus(one.revision_id)) drain(one)
+    const found = active.flatMap(({ revision_id }) => running.get(revision_id) ?? [])
+    for (const one of found) one.deploying = false
+    await keepEach(active, log, keep)
     // Revisions that an earlier process started and that are no longer active.
     for (const { deployment_id, revision_id, pool } of await records.listUnretired())
-      if (!serving.has(revision_id) && !deploying.has(revision_id) && !running.has(revision_id))
-        await retire(deployment_id, revision_id, pool)
+      if (isSurplus(revision_id) && !running.has(revision_id)) await retire(deployment_id, revision_id, pool)
     const removed = await artefacts.collect(await records.listArtefacts(), ARTEFACT_AGE_MS)
     if (removed.length > 0) log.info({ artefacts: removed.length }, 'unused artefacts removed')
   }
@@ -279,7 +267,7 @@ export async function openProcessDriver(options: ProcessOptions): Promise<Driver
     scaling: {
       replicas(revision_id) {
         const one = running.get(revision_id)
-        return one === undefined || one.deploying || one.draining !== null ? null : one.replicas.count()
+        return one === undefined || one.deploying || one.draining ? null : one.replicas.count()
       },
       scale: async (revision_id, n) => running.get(revision_id)?.replicas.scale(n, config.stop_ms),
     },
