@@ -22,10 +22,10 @@ import { chooseHostNode } from '../child/node.js'
 import { findHostUser } from '../child/process.js'
 import { parseAllowed } from '../outbound.js'
 import { openDeployer } from './deployer.js'
-import type { DockerOptions } from './docker/driver.js'
 import type { Driver } from './driver.js'
 import { combine } from './drivers.js'
 import { openBeats } from './images/beats.js'
+import type { ImageDriverOptions } from './images/options.js'
 import { openRevisionLog, type RevisionLog } from './log.js'
 import { openProcessDriver } from './process/driver.js'
 import { ownFolder } from './process/owner.js'
@@ -138,10 +138,12 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
   })
 }
 
-type ImageDriverOptions = Omit<DockerOptions, 'engine' | 'beats' | 'log' | 'figures'> & { link: Link; life: Lifecycle }
-
 /** The driver of WEFT_IMAGE_DRIVER; null without one. Its client library is loaded only then. */
-async function openImageDriver({ link, life, ...options }: ImageDriverOptions): Promise<Driver | null> {
+async function openImageDriver({
+  link,
+  life,
+  ...options
+}: Omit<ImageDriverOptions, 'beats' | 'log'> & { link: Link; life: Lifecycle }): Promise<Driver | null> {
   const { image_driver } = options.config
   if (image_driver === '') return null
   const beats = openBeats(link)

@@ -16,7 +16,7 @@ const policy = policyOf({
   image_labels: 'team, example.com/*',
 })
 const problems = (spec: object) =>
-  problemsOf({ spec: spec as ResourceSpec, namespace: null, hasSecretReferences: false }, policy)
+  problemsOf({ spec: spec as ResourceSpec, namespace: null, secret_references: [] }, policy)
 const ofContainer = (container: object) => problems({ sidecars: [container] })
 const ofVolume = (volume: object) => problems({ volumes: [volume] })
 

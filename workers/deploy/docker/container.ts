@@ -5,8 +5,8 @@
  */
 import type { ContainerCreateOptions, MountSettings, NetworkCreateOptions, VolumeCreateOptions } from 'dockerode'
 import type { Container, ResourceSpec, VolumeMount } from '../../../schemas/deployments.js'
-import type { ImageRevision } from '../images/environment.js'
 import type { ImageSize } from '../images/size.js'
+import type { ImageRevision } from '../images/start.js'
 import { megabytesOf, millicoresOf } from './quantity.js'
 
 export const LABEL = {
@@ -29,11 +29,6 @@ const MAX_PIDS = 4_096
 const MB = 2 ** 20
 
 export interface ReplicaPlan extends ImageRevision {
-  seq: number
-  generation: number
-  epoch: number | 'active'
-  /** Digest or id of the image. */
-  image: string
   /** The environment of the main container, with secrets. */
   env: { [name: string]: string }
   size: ImageSize

@@ -6,19 +6,18 @@
 import { EventEmitter } from 'node:events'
 import type { ContainerInfo } from 'dockerode'
 import type { Figures } from '../../../bus/figures.js'
-import type { Log } from '../../../bus/log.js'
-import type { Config } from '../../../schemas/config.js'
-import type { ActiveDeployment, DeployTask, EnvOf, Graph, PoolUser } from '../../../schemas/deploy-calls.js'
+import type { ActiveDeployment, DeployTask, Graph } from '../../../schemas/deploy-calls.js'
 import { openRedactor } from '../../../schemas/redact.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import { keepEach, openDrains, surplus } from '../fleet.js'
 import { labelPolicy } from '../images/allowed.js'
-import { askedByActive, askedByTask } from '../images/asked.js'
-import type { Beats } from '../images/beats.js'
+import { askedByTask } from '../images/asked.js'
 import { loopbackHosts, platformEnv } from '../images/environment.js'
+import { openGenerations } from '../images/generations.js'
+import type { ImageDriverOptions } from '../images/options.js'
 import { imageSizeOf } from '../images/size.js'
-import type { RevisionLog } from '../log.js'
+import { type ImageStart, startByTask } from '../images/start.js'
 import { natsUrlOf } from '../nats-url.js'
 import { within } from '../scaling.js'
 import { nextChange } from '../wait.js'
@@ -36,18 +35,8 @@ const LOOP_EXITS = 3
 const LOOP_MS = 60_000
 const RESTART_MS = [1_000, 2_000, 4_000, 8_000, 15_000]
 
-export interface DockerOptions extends ImageOptions {
-  config: Config
-  /** The broker's address for graph workers of deployments. */
-  nats_url: string
-  /** Address of this server for applications; empty when unknown. */
-  server: string
-  beats: Beats
-  log: Log
+export interface DockerOptions extends ImageDriverOptions, Omit<ImageOptions, 'config'> {
   figures: Figures
-  logOf(ids: { deployment_id: string; revision_id: string }): RevisionLog
-  env(deployment_id: string, revision_id: string): Promise<EnvOf>
-  retire(pool: string): Promise<void>
 }
 
 /** The replicas of a revision that this worker keeps running. */
@@ -69,8 +58,6 @@ export function openDockerDriver(options: DockerOptions): Driver {
   const { engine, config, beats, log } = options
   const labels = labelPolicy(config)
   const groups = new Map<string, Group>()
-  /** Generations whose replicas did not become ready: they are not tried again. */
-  const failed = new Set<string>()
   const beginDrain = openDrains(log)
   const outputs = new Map<string, () => void>()
   /** Containers whose last end was for want of memory. */
@@ -80,6 +67,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
   const wake = () => void changes.emit('change')
   const stopping = new AbortController()
   let cores = Number.POSITIVE_INFINITY
+  const generations = openGenerations({ ...options, problemsOf: asked => problemsOf(asked, labels), planOf })
   const unfollow = followEvents(engine, log, { onOpen: wake, onEvent })
 
   function onEvent({ action, id, labels, exit_code }: EngineEvent): void {
@@ -163,41 +151,16 @@ export function openDockerDriver(options: DockerOptions): Driver {
   const isRunning = ({ State }: ContainerInfo) => State === 'running' || State === 'restarting'
   const nameOf = ({ Labels }: ContainerInfo) => Labels[LABEL.replica]!
 
-  interface Described {
-    deployment_id: string
-    slug: string
-    revision_id: string
-    pool: string
-    name: string
-    seq: number
-    generation: number
-  }
-
-  function planOf(
-    one: Described,
-    given: Pick<ReplicaPlan, 'spec' | 'image' | 'epoch'> & {
-      secrets: { [name: string]: string }
-      pool_user: PoolUser | null
-    },
-  ): ReplicaPlan {
-    const { deployment_id, slug, revision_id, pool, name, seq, generation } = one
-    const size = imageSizeOf(given.spec)
+  function planOf({ revision, spec, secrets, pool_user }: ImageStart): ReplicaPlan {
+    const size = imageSizeOf(spec)
     return {
-      deployment_id,
-      slug,
-      revision_id,
-      pool,
-      name,
-      seq,
-      generation,
+      ...revision,
       size,
-      spec: given.spec,
-      image: given.image,
-      epoch: given.epoch,
+      spec,
       env: {
-        ...given.secrets,
-        ...platformEnv(options, one, size),
-        NATS_URL: natsUrlOf(options.nats_url, given.pool_user),
+        ...secrets,
+        ...platformEnv(options, revision, size),
+        NATS_URL: natsUrlOf(options.nats_url, pool_user),
       },
       cores,
       network: config.docker_network,
@@ -291,11 +254,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
       )
     const { revision_id } = task
     await removeEarlier(task)
-    const spec = task.deployment.source_config.resource_spec
-    const plan = planOf(
-      { ...task, name: task.deployment.name },
-      { spec, image: artefact, epoch: task.epoch, secrets: task.env, pool_user: task.pool_user },
-    )
+    const plan = planOf(startByTask(task, artefact))
     // Its graphs must be loaded once.
     const group: Group = {
       plan,
@@ -339,15 +298,6 @@ export function openDockerDriver(options: DockerOptions): Driver {
     })
   }
 
-  /** Throws a Fault for what was changed since it was deployed, and is not allowed. `isThere`: it runs already. */
-  async function planActive(active: ActiveDeployment, isThere: boolean): Promise<ReplicaPlan> {
-    const problems = isThere ? [] : problemsOf(askedByActive(active), labels)
-    if (problems.length > 0) throw new Fault(problems.join('; '))
-    const { env, pool_user } = await options.env(active.deployment_id, active.revision_id)
-    const image = active.artefact ?? active.image_uri!
-    return planOf(active, { spec: active.resource_spec, image, epoch: 'active', secrets: env, pool_user })
-  }
-
   /** Adopts what runs, starts what is missing, replaces what has another size. */
   async function keep(active: ActiveDeployment, containers: readonly ContainerInfo[]): Promise<void> {
     const { revision_id, generation } = active
@@ -357,12 +307,8 @@ export function openDockerDriver(options: DockerOptions): Driver {
     const earlier = present.filter(one => !isOfIt(one))
     if (group === undefined || (!group.deploying && group.plan.generation !== generation)) {
       const isServed = group !== undefined || earlier.length > 0
-      if (isServed && failed.has(`${revision_id} ${generation}`)) return
-      const plan = await planActive(active, present.some(isOfIt)).catch(error => {
-        if (!isServed || !(error instanceof Fault)) throw error
-        giveUp(active, error)
-        return null
-      })
+      if (isServed && generations.hasFailed(active)) return
+      const plan = await generations.plan(active, { isThere: present.some(isOfIt), isServed })
       if (plan === null) return
       if (group !== undefined) return resize(group, plan, active, containers)
       // An earlier worker may have replaced some of them.
@@ -408,12 +354,6 @@ export function openDockerDriver(options: DockerOptions): Driver {
       await ensure(engine.getContainer(Id).update({ RestartPolicy: { Name: 'unless-stopped' } }))
   }
 
-  /** The generation is not tried again. */
-  function giveUp({ revision_id, generation }: ActiveDeployment, error: unknown): void {
-    log.error({ err: error, revision_id }, 'a revision could not be resized; it keeps its old size')
-    failed.add(`${revision_id} ${generation}`)
-  }
-
   /** Starts replicas of the new size, then ends the old ones, which hand back their runs. */
   async function resize(
     group: Group,
@@ -438,7 +378,7 @@ export function openDockerDriver(options: DockerOptions): Driver {
         await ready(next, 0, stopping.signal)
       } catch (error) {
         if (error instanceof Stopped) return
-        giveUp(active, error)
+        generations.giveUp(active, error)
         groups.set(active.revision_id, group)
         const made = await mains({ [LABEL.revision]: active.revision_id, [LABEL.generation]: String(plan.generation) })
         return end(made, 'SIGINT', config.stop_ms)

@@ -21,10 +21,10 @@ import { megabytesOf, millicoresOf } from './quantity.js'
 
 const UNKNOWN = 'needs a cluster, which the docker driver does not have'
 
-export function problemsOf({ spec, namespace, hasSecretReferences }: Asked, labels: LabelPolicy): string[] {
+export function problemsOf({ spec, namespace, secret_references }: Asked, labels: LabelPolicy): string[] {
   const found: string[] = []
   const refuse = (member: string) => found.push(`${member} ${UNKNOWN}`)
-  if (hasSecretReferences) refuse('secret_references')
+  if (secret_references.length > 0) refuse('secret_references')
   if (namespace) refuse('listener_config.k8s_namespace')
   if (spec?.service_account_name) refuse('resource_spec.service_account_name')
   const refused = refusedIn(spec, { volumes, volume_mounts: mounts, init_containers: containers, sidecars: containers })

@@ -1,12 +1,12 @@
 /** What a deployment of an image asks of its engine, in a task and while it is active. */
 import type { ActiveDeployment, DeployTask } from '../../../schemas/deploy-calls.js'
-import type { ResourceSpec } from '../../../schemas/deployments.js'
+import type { ResourceSpec, SecretReference } from '../../../schemas/deployments.js'
 
 export interface Asked {
   spec: ResourceSpec | null
   /** `listener_config.k8s_namespace`. */
   namespace: string | null
-  hasSecretReferences: boolean
+  secret_references: readonly SecretReference[]
 }
 
 export const askedByTask = ({
@@ -15,11 +15,11 @@ export const askedByTask = ({
 }: Pick<DeployTask, 'deployment' | 'secret_references'>): Asked => ({
   spec: deployment.source_config.resource_spec,
   namespace: deployment.source_config.listener_config?.k8s_namespace ?? null,
-  hasSecretReferences: secret_references.length > 0,
+  secret_references,
 })
 
 export const askedByActive = ({ resource_spec, namespace, secret_references }: ActiveDeployment): Asked => ({
   spec: resource_spec,
   namespace,
-  hasSecretReferences: secret_references.length > 0,
+  secret_references,
 })

@@ -3,14 +3,7 @@ import type { Config } from '../../../schemas/config.js'
 import { isLoopback } from '../../../schemas/loopback.js'
 import { addressEnv } from '../server-address.js'
 import type { ImageSize } from './size.js'
-
-export interface ImageRevision {
-  deployment_id: string
-  slug: string
-  revision_id: string
-  pool: string
-  name: string
-}
+import type { ImageRevision } from './start.js'
 
 /** Variables without secrets. They override those of the same name among the secrets. */
 export const platformEnv = (

@@ -4,31 +4,23 @@
  * outlive the deploy worker, which finds them again. Nothing is written on this machine. The kubelet restarts what exits.
  */
 import type { KubernetesObject, V1Deployment } from '@kubernetes/client-node'
-import type { Log } from '../../../bus/log.js'
-import type { Config } from '../../../schemas/config.js'
-import { type ActiveDeployment, type EnvOf, type PoolUser, poolOf } from '../../../schemas/deploy-calls.js'
+import { type ActiveDeployment, poolOf } from '../../../schemas/deploy-calls.js'
 import type { Driver, Step } from '../driver.js'
 import { Fault, retry, Stopped } from '../fault.js'
 import { keepEach, openDrains, surplus } from '../fleet.js'
-import { askedByActive, askedByTask } from '../images/asked.js'
+import { askedByTask } from '../images/asked.js'
 import { loopbackHosts, platformEnv } from '../images/environment.js'
+import { openGenerations } from '../images/generations.js'
+import type { ImageDriverOptions } from '../images/options.js'
 import { imageSizeOf } from '../images/size.js'
+import { type ImageStart, startByTask } from '../images/start.js'
 import { natsUrlOf } from '../nats-url.js'
 import { isScaled, within } from '../scaling.js'
 import { applyManifests, endWorkloads, ofRevision, pruneManifests } from './apply.js'
-import { CONFIG_MAP, DEPLOYMENT } from './cluster.js'
-import { findDeployment, openPods, type PodsOptions } from './pods.js'
+import { type Cluster, CONFIG_MAP, DEPLOYMENT } from './cluster.js'
+import { findDeployment, openPods } from './pods.js'
 import { policyOf, problemsOf } from './problems.js'
-import {
-  EPOCH,
-  LABEL,
-  MANAGER,
-  type RevisionInCluster,
-  renderManifests,
-  selectorOf,
-  type Workload,
-  workloadName,
-} from './render.js'
+import { EPOCH, LABEL, MANAGER, renderManifests, selectorOf, type Workload, workloadName } from './render.js'
 
 const LOOK_MS = 2_000
 /** Before a request is repeated that the cluster did not answer. */
@@ -36,15 +28,8 @@ const PAUSES_MS = [1_000, 2_000, 5_000, 15_000]
 /** Beyond its grace a pod ends soon, unless its node does not answer. */
 const PATIENCE_MS = 60_000
 
-export interface KubernetesOptions extends Omit<PodsOptions, 'look_ms'> {
-  config: Config
-  /** The broker's address for graph workers of deployments. */
-  nats_url: string
-  /** Address of this server for applications; empty when unknown. */
-  server: string
-  log: Log
-  env(deployment_id: string, revision_id: string): Promise<EnvOf>
-  retire(pool: string): Promise<void>
+export interface KubernetesOptions extends ImageDriverOptions {
+  cluster: Cluster
   look_ms?: number
   pauses_ms?: readonly number[]
 }
@@ -61,8 +46,11 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
   const { cluster, config, log, look_ms = LOOK_MS, pauses_ms = PAUSES_MS } = options
   const policy = policyOf(config)
   const groups = new Map<string, Group>()
-  /** Generations that did not become ready: they are not tried again. */
-  const failed = new Set<string>()
+  const generations = openGenerations({
+    ...options,
+    problemsOf: asked => problemsOf(asked, policy),
+    planOf: workloadOf,
+  })
   const beginDrain = openDrains(log)
   const stopping = new AbortController()
   const pods = openPods({ ...options, look_ms })
@@ -71,45 +59,18 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
 
   const namespaceOf = (given: string | null | undefined): string => given || policy.namespaces[0]!
 
-  type Described = Omit<RevisionInCluster, 'namespace' | 'image' | 'epoch'>
-
-  function workloadOf(
-    one: Described,
-    given: Pick<RevisionInCluster, 'namespace' | 'image' | 'epoch'> &
-      Pick<Workload, 'spec' | 'secret_references'> & {
-        secrets: { [name: string]: string }
-        pool_user: PoolUser | null
-      },
-  ): Workload {
-    const { deployment_id, slug, revision_id, pool, name, seq, generation } = one
-    const { namespace, image, epoch, spec, secrets, pool_user, secret_references } = given
+  function workloadOf({ revision, namespace, spec, secrets, pool_user, secret_references }: ImageStart): Workload {
     const size = imageSizeOf(spec)
     return {
-      revision: { deployment_id, slug, revision_id, pool, name, seq, generation, namespace, image, epoch },
+      revision: { ...revision, namespace: namespaceOf(namespace) },
       spec,
       size,
-      env: platformEnv(options, one, size),
+      env: platformEnv(options, revision, size),
       secrets: { ...secrets, NATS_URL: natsUrlOf(options.nats_url, pool_user) },
       secret_references,
       grace_seconds,
       scaling: { runs_each: config.scale_runs, down_ms: config.scale_down_ms, keda: config.kubernetes_keda },
     }
-  }
-
-  /** Throws a Fault for what was changed since it was deployed, and is not allowed. `isThere`: it runs already. */
-  async function planActive(active: ActiveDeployment, isThere: boolean): Promise<Workload> {
-    const problems = isThere ? [] : problemsOf(askedByActive(active), policy)
-    if (problems.length > 0) throw new Fault(problems.join('; '))
-    const { env, pool_user } = await options.env(active.deployment_id, active.revision_id)
-    return workloadOf(active, {
-      namespace: namespaceOf(active.namespace),
-      image: active.artefact ?? active.image_uri!,
-      epoch: 'active',
-      spec: active.resource_spec,
-      secrets: env,
-      pool_user,
-      secret_references: active.secret_references,
-    })
   }
 
   async function start({ workload, count }: Group, signal: AbortSignal): Promise<void> {
@@ -125,22 +86,10 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
 
   async function deploy({ task, signal, log: logOf }: Step, artefact: string) {
     const say = logOf('deploy')
-    const { resource_spec: spec, listener_config } = task.deployment.source_config
     const local = loopbackHosts(options.nats_url)
     if (local.length > 0)
       say('WARNING', `pods reach ${local.join(', ')} only when a sidecar answers there; see WEFT_GRAPHS_NATS_URL`)
-    const workload = workloadOf(
-      { ...task, name: task.deployment.name },
-      {
-        namespace: namespaceOf(listener_config?.k8s_namespace),
-        image: artefact,
-        epoch: task.epoch,
-        spec,
-        secrets: task.env,
-        pool_user: task.pool_user,
-        secret_references: task.secret_references,
-      },
-    )
+    const workload = workloadOf(startByTask(task, artefact))
     // Its graphs must be loaded once.
     const group: Group = { workload, count: Math.max(1, workload.size.range.min), deploying: true }
     groups.set(task.revision_id, group)
@@ -160,7 +109,7 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
     const of = (generation: number) =>
       deployments.find(({ metadata }) => metadata!.labels![LABEL.generation] === String(generation))
     const group = groups.get(revision_id)
-    const isTried = failed.has(`${revision_id} ${generation}`)
+    const isTried = generations.hasFailed(active)
     if (group !== undefined && (isTried || group.workload.revision.generation === generation)) {
       const found = of(group.workload.revision.generation)
       const isReplacing = group.deploying && group.workload.revision.epoch === 'active'
@@ -172,11 +121,9 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
       }
     } else if (isTried && deployments.length > 0) return
     const earlier = deployments.find(one => one !== of(generation))
-    const workload = await planActive(active, of(generation) !== undefined).catch(error => {
-      if (earlier === undefined || !(error instanceof Fault)) throw error
-      failed.add(`${revision_id} ${generation}`)
-      log.error({ err: error, revision_id }, 'a revision could not be resized; it keeps its old size')
-      return null
+    const workload = await generations.plan(active, {
+      isThere: of(generation) !== undefined,
+      isServed: earlier !== undefined,
     })
     if (workload === null) return
     const present = (of(generation) ?? earlier)?.spec?.replicas ?? Math.max(1, workload.size.range.min)
@@ -206,9 +153,8 @@ export function openKubernetesDriver(options: KubernetesOptions): Driver {
 
   /** The generation is not tried again; what it has made is removed. */
   async function giveUp({ workload }: Group, previous: Group | null, error: unknown): Promise<void> {
-    const { revision_id, generation, namespace } = workload.revision
-    log.error({ err: error, revision_id }, 'a revision could not be resized; it keeps its old size')
-    failed.add(`${revision_id} ${generation}`)
+    const { revision_id, namespace } = workload.revision
+    generations.giveUp(workload.revision, error)
     restore(revision_id, previous)
     await endQuickly(namespace, selectorOf(workload.revision), stopping.signal)
     await pruneManifests(cluster, [], namespace, selectorOf(workload.revision))

@@ -9,8 +9,8 @@ import { ROLES_ACCOUNT } from '../../../bus/rights.js'
 import type { Container, ResourceSpec, SecretReference } from '../../../schemas/deployments.js'
 import { token } from '../../../schemas/ids.js'
 import { consumerOf, RUNS_STREAM } from '../../../schemas/subjects.js'
-import type { ImageRevision } from '../images/environment.js'
 import type { ImageSize } from '../images/size.js'
+import type { ImageRevision } from '../images/start.js'
 import { isScaled } from '../scaling.js'
 
 type Strings = { [name: string]: string }
@@ -38,11 +38,7 @@ const HEALTH_PORT = 8_000
 const PROGRESS_SECONDS = 600
 
 export interface RevisionInCluster extends ImageRevision {
-  seq: number
-  generation: number
-  epoch: number | 'active'
   namespace: string
-  image: string
 }
 
 export interface Workload {
