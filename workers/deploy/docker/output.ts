@@ -1,15 +1,47 @@
 /** The output of containers as lines of a revision's log, without its secrets. */
 import { PassThrough, type Readable } from 'node:stream'
 import type Docker from 'dockerode'
-import type { Redactor } from '../../../schemas/redact.js'
-import type { Say } from '../log.js'
+import { openRedactor, type Redactor } from '../../../schemas/redact.js'
+import type { RevisionLog, Say } from '../log.js'
 import { lines, parseLogLine } from '../output-lines.js'
+import type { ReplicaPlan } from './container.js'
+
+export const redactorOf = ({ env }: ReplicaPlan): Redactor => openRedactor(Object.values(env))
+
+export interface Outputs {
+  has(id: string): boolean
+  /** Writes the output of this main container from now on to the runtime log of its revision. */
+  follow(id: string, plan: ReplicaPlan): void
+  end(id: string): void
+  close(): void
+}
+
+export function openOutputs(engine: Docker, logOf: (plan: ReplicaPlan) => RevisionLog): Outputs {
+  const followed = new Map<string, () => void>()
+  function end(id: string): void {
+    followed.get(id)?.()
+    followed.delete(id)
+  }
+  return {
+    has: id => followed.has(id),
+    follow(id, plan) {
+      end(id)
+      const since = Math.floor(Date.now() / 1_000)
+      const to = { redactor: redactorOf(plan), say: logOf(plan).of('runtime') }
+      followed.set(id, followOutput(engine, id, { since, ...to }))
+    },
+    end,
+    close() {
+      for (const stop of followed.values()) stop()
+    },
+  }
+}
 
 /**
  * Follows the output from now on (`since`: seconds since the epoch), until the container exits. Returns how to stop.
  * Output that cannot be read is no failure of the container.
  */
-export function followOutput(
+function followOutput(
   engine: Docker,
   id: string,
   { since, redactor, say }: { since: number; redactor: Redactor; say: Say },

@@ -1,0 +1,58 @@
+/** The replicas of a group on the engine. Every function may be repeated. */
+import type Docker from 'dockerode'
+import type { ContainerInfo } from 'dockerode'
+import { LABEL, type ReplicaPlan } from './container.js'
+import { ensure, listContainers } from './engine.js'
+import { type Group, namesOf } from './group.js'
+import type { Shared } from './options.js'
+import { redactorOf } from './output.js'
+import { createReplica, endMain, removeReplica } from './replica.js'
+
+/** The main containers with these labels, also those that do not run. */
+export const listMains = (engine: Docker, labels: { [name: string]: string }): Promise<ContainerInfo[]> =>
+  listContainers(engine, { ...labels, [LABEL.part]: 'main' })
+
+/** Those of one generation. */
+export const mainsOf = (engine: Docker, { revision_id, generation }: ReplicaPlan): Promise<ContainerInfo[]> =>
+  listMains(engine, { [LABEL.revision]: revision_id, [LABEL.generation]: String(generation) })
+
+export const isRunning = ({ State }: ContainerInfo): boolean => State === 'running' || State === 'restarting'
+export const nameOf = ({ Labels }: ContainerInfo): string => Labels[LABEL.replica]!
+
+/** Creates the replicas of the group that are missing. Throws a Fault or Stopped. */
+export async function complete(shared: Shared, group: Group, signal: AbortSignal): Promise<void> {
+  const { engine, outputs, logOf } = shared
+  const { plan } = group
+  plan.cores = (await engine.info()).NCPU as number
+  const present = await mainsOf(engine, plan)
+  const running = new Map(present.filter(isRunning).map(one => [nameOf(one), one.Id]))
+  const creation = { engine, plan, redactor: redactorOf(plan), say: logOf(plan).of('deploy'), signal }
+  for (const [i, name] of namesOf(group).entries()) {
+    const id = running.get(name) ?? (await createReplica(creation, i + 1))
+    if (!outputs.has(id)) outputs.follow(id, plan)
+  }
+}
+
+/** From now on the engine restarts the replicas of the revision. */
+export async function keepRunning(engine: Docker, revision_id: string): Promise<void> {
+  for (const { Id } of await listMains(engine, { [LABEL.revision]: revision_id }))
+    await ensure(engine.getContainer(Id).update({ RestartPolicy: { Name: 'unless-stopped' } }))
+}
+
+interface Ending {
+  signal: 'SIGTERM' | 'SIGINT'
+  ms: number
+  /** Runs when they have ended and are not removed yet: they are the record that their pools exist. */
+  beforeRemoval?(): Promise<void>
+}
+
+/** Ends these replicas and removes them. */
+export async function endReplicas(
+  engine: Docker,
+  mains: readonly ContainerInfo[],
+  { signal, ms, beforeRemoval = async () => {} }: Ending,
+): Promise<void> {
+  await Promise.all(mains.map(({ Id }) => endMain(engine, Id, signal, ms)))
+  await beforeRemoval()
+  for (const replica of new Set(mains.map(nameOf))) await removeReplica(engine, replica)
+}
