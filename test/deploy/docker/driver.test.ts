@@ -571,6 +571,8 @@ t.test('another size, and more replicas', async t => {
   await until('it was tried', () => engine.requests.filter(one => one.endsWith('/containers/create')).length >= 5)
   await until('it is removed', () => engine.containers.size === 1)
   t.same(engine.running(), ['dep-support-1a2b3c4d-r1-g2-1'])
+  await driver.reconcile([{ ...active, generation: 3 }], NOBODY)
+  t.equal(driver.scaling!.replicas('r1'), 1, 'it is not tried again')
 })
 
 t.test('on the network of the machine nothing is probed', async t => {
