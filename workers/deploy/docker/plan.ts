@@ -1,12 +1,15 @@
 /** The plan of the replicas of a revision. */
 import { platformEnv } from '../images/environment.js'
+import type { ImageDriverOptions } from '../images/options.js'
 import { imageSizeOf } from '../images/size.js'
 import type { ImageStart } from '../images/start.js'
 import { natsUrlOf } from '../nats-url.js'
 import type { ReplicaPlan } from './container.js'
-import type { DockerOptions } from './options.js'
 
-export function planOf(options: DockerOptions, { revision, spec, secrets, pool_user }: ImageStart): ReplicaPlan {
+export function planOf(
+  options: Pick<ImageDriverOptions, 'config' | 'server' | 'nats_url'>,
+  { revision, spec, secrets, pool_user }: ImageStart,
+): ReplicaPlan {
   const { config } = options
   const size = imageSizeOf(spec)
   return {
