@@ -5,6 +5,7 @@
  */
 import { statfs } from 'node:fs/promises'
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import pTimeout from 'p-timeout'
 import { BOUNDS, boundsOf, type MetricName, type Sample } from '../schemas/metrics.js'
 import type { Build } from '../schemas/protocol.js'
 
@@ -32,17 +33,8 @@ export interface Figures {
 const READ_MS = 600
 
 /** The answers that come in time; rejects else. */
-export async function timely<T>(work: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
+export const timely = <T>(work: Promise<T>, ms: number): Promise<T> =>
+  pTimeout(work, { milliseconds: ms, message: `no answer within ${ms} ms` })
 
 /** One sample, with the name checked. */
 export const sample = (name: MetricName, value: number, labels?: Labels): Sample =>

@@ -1,5 +1,6 @@
 /** How a run leaves its supervisor: its end is stored, or it is given back for its next attempt. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import pTimeout from 'p-timeout'
 import type { Log } from '../../bus/log.js'
 import type { Release } from '../../schemas/calls.js'
 import { resumeFlow } from './flow.js'
@@ -85,7 +86,7 @@ export function openHandBack({ log, table, leases, signals, onSlotFree, awaitsHo
     log.warn({ run_id, attempt, charge: release.charge, why: release.error.message }, 'run given back')
     try {
       // The last saves of its host: a step whose checkpoint is stored is not repeated.
-      await within(SAVES_MS, Promise.allSettled(run.saves))
+      await pTimeout(Promise.allSettled(run.saves), { milliseconds: SAVES_MS, message: false })
       if (run.host !== null && (run.stopReason === 'cancel' || run.stopReason === 'timeout')) await hostReplaced(run)
       if (lease.resumable) await Promise.all([run.publisher.settled(CONFIRM_MS), run.streamFullStored])
       hasEnded = (await leases.release(lease, { ...release, last_event_id: run.last_event_id })).ended
@@ -118,6 +119,3 @@ export function openHandBack({ log, table, leases, signals, onSlotFree, awaitsHo
     },
   }
 }
-
-const within = (ms: number, work: Promise<unknown>) =>
-  Promise.race([work, new Promise(done => setTimeout(done, ms).unref())])

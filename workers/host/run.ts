@@ -3,6 +3,7 @@
  * lost its lease: then the finish is empty, and the supervisor, which has already removed the slot, ignores it.
  */
 
+import pTimeout from 'p-timeout'
 import type { StartHead } from '../../schemas/host.js'
 import type { JsonObject } from '../../schemas/json.js'
 import { CHUNK, FROM_HOST } from '../pipe.js'
@@ -251,20 +252,13 @@ function pendingOf(writes: readonly [string, string, unknown][] = []): string[] 
 async function nodesEnded({ gate, start: { run_id, thread_id, graph_id } }: RunState): Promise<void> {
   const stopped_at = performance.now()
   const idle = gate.idle()
-  if (await settlesIn(idle, LINGER_MS)) return
+  const hasEnded = idle.then(() => true)
+  if (await pTimeout(hasEnded, { milliseconds: LINGER_MS, fallback: () => false })) return
   const place = `graph ${graph_id}, run ${run_id}, thread ${thread_id}`
   console.warn(`A node ignores config.signal and still executes although its run was stopped (${place}).`)
   void idle.then(() =>
     console.warn(`That node has ended after ${Math.round(performance.now() - stopped_at)} ms (${place}).`),
   )
-}
-
-function settlesIn(work: Promise<void>, ms: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<false>(resolve => {
-    timer = setTimeout(resolve, ms, false)
-  })
-  return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer))
 }
 
 /** The library usually settles soon after the abort. If it does not, the run ends without it. */

@@ -1,6 +1,7 @@
 /** The Kubernetes API by its official client, which is loaded only when this driver is selected: its modules take 1.6 s. */
 import type { Writable } from 'node:stream'
 import type { KubernetesObject } from '@kubernetes/client-node'
+import pTimeout from 'p-timeout'
 import type { Config } from '../../../schemas/config.js'
 import { Fault } from '../fault.js'
 import { CONTAINER, type Manifest } from './render.js'
@@ -121,17 +122,10 @@ class ClusterFault extends Fault {
   }
 }
 
-async function answered<T>(work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ANSWER_MS / 1_000} s`)), ANSWER_MS)
+const answered = <T>(work: Promise<T>): Promise<T> =>
+  pTimeout(work, { milliseconds: ANSWER_MS, message: `no answer within ${ANSWER_MS / 1_000} s` }).catch(error => {
+    throw faultOf(error)
   })
-  return Promise.race([work, late])
-    .catch(error => {
-      throw faultOf(error)
-    })
-    .finally(() => clearTimeout(timer))
-}
 
 function faultOf(error: unknown): Error {
   const { code, body, message } = error as { code?: number | string; body?: unknown; message: string }

@@ -188,7 +188,10 @@ const HANDLER_FAILED = 'An encryption handler of the application failed; the log
 const failure = (code: string, detail: string) => ({ code, detail })
 const sentenceOf = (error: unknown) => (error instanceof Error ? error.message : String(error)).slice(0, 500)
 
-/** Rejects with `detail` when the work takes longer. */
+/**
+ * Rejects with `detail` when the work takes longer. Each request with `auth` comes here: p-timeout, which makes an error with
+ * a stack for each call, takes 21 µs instead of 2 µs.
+ */
 function within<T>(ms: number, work: Promise<T>, detail: string, code = 'internal'): Promise<T> {
   let timer: NodeJS.Timeout
   const late = new Promise<never>((_, reject) => {

@@ -4,6 +4,7 @@
  * and which clients repeat; when it fails, graphs have the schemas that need no types.
  */
 import { Worker } from 'node:worker_threads'
+import pTimeout from 'p-timeout'
 import { fail } from '../../../schemas/errors.js'
 import { findCompiler } from './compiler.js'
 import type { Extraction, TypeSchemas } from './extract.js'
@@ -57,9 +58,8 @@ export function openStaticSchemas(
     async of(graph_id) {
       if (!known.has(graph_id)) return null
       reading ??= read()
-      const late = new Promise<null>(done => setTimeout(done, ANSWER_MS, null).unref())
-      const found = await Promise.race([reading, late])
-      if (found === null) throw fail('unavailable', 'The types of the graphs are being read; ask again')
+      const late = fail('unavailable', 'The types of the graphs are being read; ask again')
+      const found = await pTimeout(reading, { milliseconds: ANSWER_MS, message: late })
       return found[graph_id] ?? null
     },
   }
