@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 /** The failure of a step: one line for clients (stage, cause, hint), and whether a retry may succeed. */
 export class Fault extends Error {
   constructor(
@@ -20,7 +22,7 @@ export function throwIfStopped(signal: AbortSignal): void {
   if (signal.aborted) throw new Stopped('the task was stopped')
 }
 
-/** Repeats the work after each pause while its fault is retryable. Throws the last fault. */
+/** Repeats the work after each pause while its fault is retryable. Throws the last fault, or Stopped. */
 export async function retry<T>(
   pauses_ms: readonly number[],
   signal: AbortSignal,
@@ -34,23 +36,7 @@ export async function retry<T>(
       const pause = pauses_ms[n]
       if (!(error instanceof Fault) || !error.retryable || pause === undefined || signal.aborted) throw error
       say(`${error.message}; trying again in ${pause / 1000} s`)
-      await wait(pause, signal)
+      await sleep(pause, undefined, { signal }).catch(() => throwIfStopped(signal))
     }
   }
-}
-
-/** Resolves after `ms`; throws Stopped when the signal is aborted. */
-export function wait(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(new Stopped('the task was stopped'))
-    const stop = () => {
-      clearTimeout(timer)
-      reject(new Stopped('the task was stopped'))
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', stop)
-      resolve()
-    }, ms)
-    signal.addEventListener('abort', stop, { once: true })
-  })
 }
