@@ -131,7 +131,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
   ],
   'workers/deploy/': [
     ['drained.ts', 'fault.ts', 'log.ts', 'nats-url.ts', 'server-address.ts', 'task-client.ts', 'wait.ts'],
-    ['driver.ts', 'fleet.ts', 'limit.ts', 'output-lines.ts', 'scaling.ts'],
+    ['crashes.ts', 'driver.ts', 'fleet.ts', 'limit.ts', 'output-lines.ts', 'scaling.ts'],
     ['drivers.ts', 'images/', 'process/', 'replica.ts', 'scaler.ts'],
     ['docker/', 'kubernetes/', 'deployer.ts'],
     ['main.ts'],

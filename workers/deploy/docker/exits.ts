@@ -3,13 +3,13 @@
  * engine does not start again is started here.
  */
 import type { ContainerInfo } from 'dockerode'
+import { withExit } from '../crashes.js'
 import { LABEL } from './container.js'
 import { type EngineEvent, ensure, followEvents, listContainers, unlessMissing } from './engine.js'
 import { type Group, namesOf } from './group.js'
 import type { Shared } from './options.js'
 import { lastOutput, redactorOf } from './output.js'
 
-export const LOOP_MS = 60_000
 const RESTART_MS = [1_000, 2_000, 4_000, 8_000, 15_000]
 
 export interface Exits {
@@ -62,8 +62,7 @@ export function openExits(shared: Shared): Exits {
     figures.count('weft_replica_exits_total')
     log.warn({ revision_id: group.plan.revision_id, replica, reason }, 'a replica exited')
     shared.logOf(group.plan).of('runtime')('ERROR', `a replica exited: ${reason}`)
-    const now = performance.now()
-    group.exits = [...group.exits.filter(at => at > now - LOOP_MS), now]
+    group.exits = withExit(group.exits)
     // The same files would fail to load again.
     if (group.deploying && (code === 2 || isOom)) return void explain(id, group, reason)
     // An engine restarts the replicas of an active revision earlier than this, but Podman does not know that it should.

@@ -1,8 +1,9 @@
 /** Waits until the replicas of a group are ready, or can never be. */
 import type { Graph } from '../../../schemas/deploy-calls.js'
+import { throwIfCrashing } from '../crashes.js'
 import { Fault, throwIfStopped } from '../fault.js'
 import { nextChange } from '../wait.js'
-import { type Exits, LOOP_MS } from './exits.js'
+import type { Exits } from './exits.js'
 import { type Group, namesOf } from './group.js'
 import type { Shared } from './options.js'
 import { mainsOf, nameOf } from './replicas.js'
@@ -10,7 +11,6 @@ import { mainsOf, nameOf } from './replicas.js'
 const READY_MS = 10 * 60_000
 /** Events and beats wake the loop; one that was missed costs this long. */
 const LOOK_MS = 2_000
-const LOOP_EXITS = 3
 
 /** Resolves to the graphs when all replicas were ready for `stable_ms`. Throws a Fault or Stopped. */
 export type Ready = (group: Group, stable_ms: number, signal: AbortSignal) => Promise<Graph[]>
@@ -37,9 +37,7 @@ export function openReady({ engine, beats, changes }: Shared, exits: Exits): Rea
     try {
       for (;;) {
         throwIfStopped(signal)
-        if (group.broken !== null) throw new Fault(`deploy: a replica cannot start: ${group.broken}`)
-        if (group.exits.filter(at => at > performance.now() - LOOP_MS).length >= LOOP_EXITS)
-          throw new Fault('deploy: the replicas exit repeatedly; see the runtime log')
+        throwIfCrashing(group)
         const graphs = await graphsOf(group).catch(() => null)
         since = graphs === null ? null : Math.max(since ?? performance.now(), ...group.exits)
         if (graphs !== null && since! + stable_ms <= performance.now()) return graphs

@@ -8,7 +8,8 @@ import { fileURLToPath } from 'node:url'
 import type { Log } from '../../../bus/log.js'
 import type { Graph } from '../../../schemas/deploy-calls.js'
 import type { Redactor } from '../../../schemas/redact.js'
-import { Fault, Stopped } from '../fault.js'
+import { throwIfCrashing, withExit } from '../crashes.js'
+import { Fault, throwIfStopped } from '../fault.js'
 import type { Say } from '../log.js'
 import { lines, parseLogLine } from '../output-lines.js'
 import { nextChange } from '../wait.js'
@@ -18,8 +19,6 @@ const PROGRAM = fileURLToPath(new URL('../../../programs/replica.js', import.met
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000, 15_000, 30_000]
 /** A replica that ran this long restarts with the shortest pause. */
 const STEADY_MS = 60_000
-const LOOP_EXITS = 3
-const LOOP_MS = 60_000
 
 interface ReplicasOptions {
   count: number
@@ -64,7 +63,7 @@ interface Replica {
 
 export function startReplicas({ count, start, env, redactor, log, say, confine, onExited }: ReplicasOptions): Replicas {
   const replicas: Replica[] = []
-  const exits: number[] = []
+  let exits: number[] = []
   let graphs: Graph[] = []
   /** Reason for which it can never become ready. */
   let broken: string | null = null
@@ -113,7 +112,7 @@ export function startReplicas({ count, start, env, redactor, log, say, confine, 
         const how = reason || (signal === null ? `it exited with code ${code}` : `it was killed by ${signal}`)
         // The same files would fail to load again.
         if (code === 2) broken = how
-        exits.push(performance.now())
+        exits = withExit(exits)
         onExited()
         replica.tries = performance.now() - started > STEADY_MS ? 1 : replica.tries + 1
         const pause = PAUSES_MS[Math.min(replica.tries, PAUSES_MS.length) - 1]!
@@ -132,7 +131,6 @@ export function startReplicas({ count, start, env, redactor, log, say, confine, 
   }
   while (replicas.length < count) add()
 
-  const isLoop = () => exits.filter(at => at > performance.now() - LOOP_MS).length >= LOOP_EXITS
   const allReady = () => replicas.every(replica => replica.ready)
 
   async function end(some: readonly Replica[], how: (child: ChildProcess) => void): Promise<void> {
@@ -161,9 +159,8 @@ export function startReplicas({ count, start, env, redactor, log, say, confine, 
     async ready(stable_ms, deadline_ms, signal) {
       const until = performance.now() + deadline_ms
       for (;;) {
-        if (signal.aborted) throw new Stopped('the task was stopped')
-        if (broken !== null) throw new Fault(`deploy: a replica cannot start: ${broken}`)
-        if (isLoop()) throw new Fault('deploy: the replicas exit repeatedly; see the runtime log')
+        throwIfStopped(signal)
+        throwIfCrashing({ broken, exits })
         const left = allReady() ? since + stable_ms - performance.now() : Number.POSITIVE_INFINITY
         if (left <= 0) return graphs
         if (performance.now() >= until)
