@@ -17,6 +17,7 @@ import type { Drain, InstanceMessage, Start } from './instance.js'
 
 const PROGRAM = fileURLToPath(new URL('../../../programs/replica.js', import.meta.url))
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000, 15_000, 30_000]
+const READY_MS = 10 * 60_000
 /** A replica that ran this long restarts with the shortest pause. */
 const STEADY_MS = 60_000
 
@@ -38,7 +39,7 @@ interface ReplicasOptions {
 
 export interface Replicas {
   /** Resolves when all have been ready for `stable_ms`. Throws a Fault (crash loop, too slow) or Stopped. */
-  ready(stable_ms: number, deadline_ms: number, signal: AbortSignal): Promise<Graph[]>
+  ready(stable_ms: number, signal: AbortSignal): Promise<Graph[]>
   /** After a cutover: they finish their runs within the deadline and exit. Resolves after the last exit. */
   drain(deadline_ms: number): Promise<void>
   /** SIGTERM, SIGKILL after `ms`. */
@@ -156,15 +157,15 @@ export function startReplicas({ count, start, env, redactor, log, say, confine, 
     })
 
   return {
-    async ready(stable_ms, deadline_ms, signal) {
-      const until = performance.now() + deadline_ms
+    async ready(stable_ms, signal) {
+      const until = performance.now() + READY_MS
       for (;;) {
         throwIfStopped(signal)
         throwIfCrashing({ broken, exits })
         const left = allReady() ? since + stable_ms - performance.now() : Number.POSITIVE_INFINITY
         if (left <= 0) return graphs
         if (performance.now() >= until)
-          throw new Fault(`deploy: the replicas were not ready within ${deadline_ms / 1000} s`)
+          throw new Fault(`deploy: the replicas were not ready within ${READY_MS / 1_000} s`)
         await nextChange(changes, Math.min(left, until - performance.now()), signal)
       }
     },
