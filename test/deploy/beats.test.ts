@@ -22,11 +22,17 @@ t.test('beats of a revision are its own, and bounded', t => {
     const body = { revision_id, replica, graphs: [{ graph_id: 'g', description }] }
     receive({ subject: beat(token('pool', poolOf(mine!))), data: Buffer.from(JSON.stringify(body)) } as unknown as Msg)
   }
-  for (let n = 0; n < 200; n++) send(mine!, `r${n}`)
+  const names = Array.from({ length: 200 }, (_, n) => `r${n}`)
+  for (const name of names) send(mine!, name)
   t.throws(() => send(mine!, 'one more'), /too many/)
   send(mine!, 'r0')
   t.throws(() => send(mine!, 'r0', 'x'.repeat(300_000)), /too large/)
   t.throws(() => send(other!, 'r0'), /another pool/)
-  t.equal(beats.ready(mine!).length, 200)
+  t.same(
+    names.map(name => beats.graphsOf(mine!, name)?.length),
+    names.map(() => 1),
+  )
+  t.equal(beats.graphsOf(mine!, 'one more'), null)
+  t.equal(beats.graphsOf(other!, 'r0'), null)
   t.end()
 })

@@ -11,8 +11,6 @@ const decoder = new TextDecoder()
 export interface Beats {
   /** The graphs of a replica that is ready; null when it is not, or has been silent. */
   graphsOf(revision_id: string, replica: string): Graph[] | null
-  /** The graphs of each replica of the revision that is ready. */
-  ready(revision_id: string): Graph[][]
   /** The replica has exited: only a new beat counts. */
   forget(revision_id: string, replica: string): void
   /** Calls back for each beat of the revision. Returns how to stop that. */
@@ -57,8 +55,6 @@ export function openBeats(link: Pick<Link, 'subscribe'>): Beats {
       const heard = revisions.get(revision_id)?.get(replica)
       return heard === undefined || isSilent(heard.at) ? null : heard.graphs
     },
-    ready: revision_id =>
-      [...(revisions.get(revision_id)?.values() ?? [])].flatMap(({ at, graphs }) => (isSilent(at) ? [] : [graphs])),
     forget: (revision_id, replica) => void revisions.get(revision_id)?.delete(replica),
     on(revision_id, onBeat) {
       const set = listeners.get(revision_id) ?? new Set()
