@@ -86,7 +86,7 @@ export const KNOWN: readonly Known[] = [
   { row: 'A join of an unknown run', at: /\/join status$/, when: statuses([404], [200]) },
   { row: 'A resume with `null`', at: /^(interrupts\/\w+\/resume null|values\/resume\/null|wrong\/run\/command\/object) \d/ },
   { row: 'A resume when nothing waits', at: /^interrupts\/resume of nothing \d/ },
-  { row: '`feedback_keys`', at: /feedback keys \d/ },
+  { row: '`feedback_keys` without LangSmith', at: /feedback keys \d/ },
   { row: 'Values that only pickle can store', language: 'python', at: /^kinds\/(state|interrupt)\/(path|range|complex|large integer) \d/ },
   { row: 'Values in `/state` and `/history`', language: 'python', at: /^kinds\/.*(\/state|\/history)\S* body\..*(value|born|interrupts\.\d+)/ },
   { row: 'A deletion of the newest run', at: /^runs\/list \d+ (GET|POST) \/threads\/\{thread\}(\/state|\/history)?\S* body\./ },

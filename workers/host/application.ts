@@ -9,6 +9,7 @@ import { type GraphConfig, readAppConfig, settingsOf } from '../../schemas/appli
 import type { Hello } from '../../schemas/host.js'
 import { isObject } from '../../schemas/json.js'
 import { idleFor, LOAD_IDLE_MS } from './idle.js'
+import { type LangSmith, openLangSmith } from './library/langsmith.js'
 import { refusalOf, warningOf } from './library/library-versions.js'
 import { registerLogger } from './library/logger.js'
 import type { Graph, GraphOf, Library, SchemaTools } from './library/types.js'
@@ -21,6 +22,7 @@ import {
   prepareLoading,
   schemaToolsOf,
   storeWrapperOf,
+  tracerOf,
   tuneLibrary,
   useBundle,
   withoutSourceMaps,
@@ -34,6 +36,7 @@ export interface Application {
   library: Library | null
   /** The class that the library puts around the store of a run. */
   storeWrapper: { prototype: object } | undefined
+  langsmith: LangSmith
   /** Loads the functions that derive schemas; null if the library of the application has none. */
   schemaTools(): Promise<SchemaTools | null>
   /** Schemas from the types of TypeScript graphs. */
@@ -118,10 +121,11 @@ export async function loadApplication(path: string): Promise<Application> {
     await tuneLibrary(folder, files)
     const storeWrapper = await storeWrapperOf(folder, files)
     const schemaTools = () => schemaToolsOf(folder, files)
+    const langsmith = openLangSmith(process.env, () => tracerOf(folder, files))
     const extractions = extractionsOf(folder, entries)
     const cache = openSchemaCache(extractions, fileURLToPath(PROGRAM), schemaFolder(process.env))
     const types = openStaticSchemas(extractions, { cache, env: process.env })
-    return { hello, graphs, library, storeWrapper, schemaTools, types, execution: executionOf(version) }
+    return { hello, graphs, library, storeWrapper, langsmith, schemaTools, types, execution: executionOf(version) }
   } catch (error) {
     const hello = { error: (error as Error).message, graphs: [] }
     return {
@@ -129,6 +133,7 @@ export async function loadApplication(path: string): Promise<Application> {
       graphs,
       library: null,
       storeWrapper: undefined,
+      langsmith: openLangSmith({}, async () => null),
       schemaTools: async () => null,
       types: openStaticSchemas([]),
       execution: executionOf('unknown'),

@@ -10,6 +10,7 @@ import type { GraphConfig } from '../../schemas/application.js'
 import type { JsonObject } from '../../schemas/json.js'
 import { bundledModules, packageAt } from './library/bundled.js'
 import { type Provider, shareUntracedRun } from './library/context.js'
+import type { TracerClass } from './library/langsmith.js'
 import { resolveFromWeft } from './library/lending.js'
 import type { Library, SchemaTools } from './library/types.js'
 import type { Extraction } from './schemas/extract.js'
@@ -195,6 +196,17 @@ export async function storeWrapperOf(
     return module.AsyncBatchedStore as { prototype: object } | undefined
   } catch {
     return undefined
+  }
+}
+
+/** The class that sends traces to LangSmith; null if the library of the application has none. */
+export async function tracerOf(folder: string, files: readonly string[]): Promise<TracerClass | null> {
+  try {
+    const common = createRequire(libraryEntry(folder, files)).resolve(`${CORE}/tracers/tracer_langchain`)
+    const module = await importEntry<JsonObject>(common, CORE, './tracers/tracer_langchain')
+    return (module.LangChainTracer as TracerClass | undefined) ?? null
+  } catch {
+    return null
   }
 }
 

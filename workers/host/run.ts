@@ -115,6 +115,7 @@ async function execute(run: RunState, newest: Uint8Array): Promise<void> {
     announce(run)
     const job = await prepare(run, newest)
     await unlessStopped(run, pump(run, job))
+    if (run.start.kwargs.feedback_keys?.length) await unlessStopped(run, sendFeedbackUrls(run))
   } catch (error) {
     failed = { error: run.broken?.error ?? error }
   }
@@ -134,6 +135,12 @@ async function execute(run: RunState, newest: Uint8Array): Promise<void> {
 function announce({ events, v2, start: { run_id, attempt } }: RunState): void {
   events.push('metadata', JSON.stringify({ run_id, attempt }))
   v2?.start()
+}
+
+/** Where feedback about the run may be given; the graph has ended without an error. */
+async function sendFeedbackUrls({ host, events, start: { run_id, kwargs } }: RunState): Promise<void> {
+  const urls = await host.application.langsmith.feedbackUrls(run_id, kwargs.feedback_keys!)
+  if (urls !== null) events.push('feedback', JSON.stringify(urls))
 }
 
 /** Returns the graph with a checkpointer of this run, its input and its options. */
@@ -179,7 +186,10 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
     streamMode: modes.direct ? ['values'] : modes.library,
   }
   if (modes.direct) options.writer = writerOf(run, modes, library)
-  const handlers = [modes.tools?.handler, isGuarded ? undefined : run.spans?.handlerOfRun()].filter(
+  const tracer = config.configurable.langsmith_project
+    ? await host.application.langsmith.tracerOf(config.configurable)
+    : undefined
+  const handlers = [modes.tools?.handler, isGuarded ? undefined : run.spans?.handlerOfRun(), tracer].filter(
     handler => handler !== undefined,
   )
   if (handlers.length > 0) options.callbacks = handlers

@@ -25,6 +25,7 @@ from .run_state import RunState
 from .storage.item_store import ItemStore
 from .storage.memory_saver import MemorySaver
 from .storage.saver import SaverOptions, WeftSaver
+from .streaming.langsmith_runs import feedback_urls, traced_in
 from .streaming.modes import Modes
 
 # Time for a run that failed or lost its lease to unwind before it ends without its graph.
@@ -56,7 +57,7 @@ class Run(RunState):
                 except BaseException as error:
                     await self.end(error)
                 else:
-                    await self.end(await self.until_stopped(pump(self, job)))
+                    await self.end(await self.until_stopped(self.stream(job)))
         except BaseException as error:
             traceback.print_exc()
             if not self.over:
@@ -115,6 +116,13 @@ class Run(RunState):
             return await settle(self, Outcome("error", error_of(error), error))
         await settle(self, Outcome("success"))
 
+    async def stream(self, job: Job) -> None:
+        await pump(self, job)
+        if keys := self.start["kwargs"].get("feedback_keys"):
+            urls = await feedback_urls(self.start["run_id"], keys)
+            if urls is not None and not self.over:
+                self.events.push("feedback", render(urls))
+
     async def prepare(self, stack: contextlib.AsyncExitStack) -> Job:
         """The graph with a checkpointer of this run, its input and its options."""
         start, application = self.start, self.host.application
@@ -125,6 +133,8 @@ class Run(RunState):
         config = config_of(start, application.execution)
         given = kwargs.get("context")
         context = context_of(config["configurable"], given)
+        if "langsmith_project" in config["configurable"]:
+            stack.enter_context(traced_in(config["configurable"]))
         saver = self.saver_of(config["metadata"])
         store = ItemStore(SlotTransport(self.host, self.slot).items, self.host.stores)
         self.store = self.host.stores[self.slot] = store
