@@ -9,7 +9,8 @@ t.setTimeout(60_000)
 // The CommonJS build of the libraries: as ES modules below the hooks of tap they sometimes fail with an import cycle.
 const require = createRequire(import.meta.url)
 const { HumanMessage } = require('@langchain/core/messages') as typeof import('@langchain/core/messages')
-const { Command } = require('@langchain/langgraph') as typeof import('@langchain/langgraph')
+const { Annotation, Command, START, StateGraph } =
+  require('@langchain/langgraph') as typeof import('@langchain/langgraph')
 const { RemoteGraph } = require('@langchain/langgraph/remote') as typeof import('@langchain/langgraph/remote')
 
 let cluster: Pick<Cluster, 'url' | 'stop'>
@@ -37,6 +38,37 @@ t.test('a graph on a server as a node of another program: invoke and stream', as
     tokens.push((message as { content: string }).content)
   t.equal(tokens.join(''), 'every token must arrive, also the last one.')
   await t.rejects(remote('fail').invoke({ message: 'oh no' }), /oh no/)
+})
+
+t.test('config and context of the caller arrive', async t => {
+  const graph = remote('seen_config')
+  const seen = async (options: object) => (await graph.invoke({ ask: 1 }, options)).seen_config
+  t.match(await seen({ tags: ['mine'], configurable: { x: 1 }, recursionLimit: 7 }), {
+    tags: ['mine'],
+    configurable: { x: 1 },
+    recursionLimit: 7,
+  })
+  t.match(await seen({ context: { z: 3 } }), { context: { z: 3 } })
+})
+
+t.test('as a node of a local graph it gets the state, gives its own back, and streams below the node', async t => {
+  const State = Annotation.Root({
+    path: Annotation<string[]>({ reducer: (all, more) => [...all, ...more], default: () => [] }),
+  })
+  const local = new StateGraph(State)
+    .addNode('before', () => ({ path: ['local'] }))
+    .addNode('far', remote('deep'))
+    .addEdge(START, 'before')
+    .addEdge('before', 'far')
+    .compile()
+  // Each graph appends what it was given to what it returns.
+  const far = ['local', 'top', 'local', 'top', 'mid', 'local', 'top', 'mid', 'low']
+  t.same(await local.invoke({}), { path: ['local', ...far] })
+  const places: string[][] = []
+  const options = { streamMode: ['updates' as const, 'custom' as const], subgraphs: true as const }
+  for await (const [namespace, mode] of await local.stream({}, options))
+    if (mode === 'custom') places.push(namespace.map(part => part.split(':')[0]!))
+  t.same(places, [['far'], ['far', 'sub'], ['far', 'sub', 'down']])
 })
 
 t.test('subgraphs stream under their namespace', async t => {
