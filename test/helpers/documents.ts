@@ -62,11 +62,14 @@ const SHOWN = 2_000
 
 /** `python`: an interpreter with langgraph, which becomes python3 and WEFT_PYTHON. */
 export async function openReader(python: string | null = null): Promise<Reader> {
-  const folder = mkdtempSync(join(tmpdir(), 'weft-reader-'))
-  mkdirSync(join(folder, 'bin'))
+  const place = mkdtempSync(join(tmpdir(), 'weft-reader-'))
+  const folder = join(place, 'work')
+  mkdirSync(join(folder, 'bin'), { recursive: true })
   const weft = join(root, 'dist/cli/weft.js')
   writeFileSync(join(folder, 'bin/weft'), `#!/bin/sh\nexec "${process.execPath}" "${weft}" "$@"\n`, { mode: 0o755 })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  // Front ends, which the product does not depend on.
+  symlinkSync(join(root, 'test/sdk/node_modules'), join(place, 'node_modules'))
   const port = await freePort()
   const pagePort = await freePort()
   const path = [
@@ -184,7 +187,7 @@ export async function openReader(python: string | null = null): Promise<Reader> 
     },
     async close() {
       await stop()
-      rmSync(folder, { recursive: true, force: true })
+      rmSync(place, { recursive: true, force: true })
     },
   }
 }

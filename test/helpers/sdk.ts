@@ -1,16 +1,17 @@
-/** The official JavaScript SDK in all tested lines, as pinned in test/sdk/package.json. */
+/** The official JavaScript SDK in all tested lines, and other clients, as pinned in test/sdk/package.json. */
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Client } from '@langchain/langgraph-sdk'
 import { root } from '../../cli/root.js'
 
-const require = createRequire(join(root, 'test', 'sdk', 'package.json'))
+/** Loads a client that test/sdk/package.json pins. */
+export const load = createRequire(join(root, 'test', 'sdk', 'package.json'))
 type Sdk = { Client: new (options: { apiUrl: string }) => Client }
 
 export const lines: { name: string; alias: string; connect(url: string): Client }[] = ['sdk1', 'sdk2'].map(alias => {
-  const { version } = require(`${alias}/package.json`) as { version: string }
+  const { version } = load(`${alias}/package.json`) as { version: string }
   // Most files use one line: loading takes 0.08 s of CPU.
-  const connect = (url: string) => new (require(alias) as Sdk).Client({ apiUrl: url })
+  const connect = (url: string) => new (load(alias) as Sdk).Client({ apiUrl: url })
   return { name: `SDK ${version}`, alias, connect }
 })
 

@@ -26,8 +26,6 @@ const NOT_EXECUTED: { readonly [begin: string]: string } = {
   'source <(weft complete bash)': 'shells that may be missing; test/cli/completion.test.ts reads the same scripts',
   'weft backup /backups': 'a server between the two; test/cli/one-machine.test.ts executes both',
   'pg_dump --format=custom': 'a PostgreSQL of the reader; test/faults/postgres-restore.test.ts executes both',
-  "import { LangGraphAgent } from '@ag-ui/langgraph'": 'a package that the repository does not install',
-  "import { toUIMessageStream } from '@ai-sdk/langchain'": 'a package that the repository does not install',
   ...(spawnSync('jq', ['--version']).status === 0 ? {} : { 'ask() {': 'jq is not installed' }),
   'weft import ./my-agent': 'a stopped development server of the reader, which is not installed here',
   'weft import http': 'a server of the reader; test/cli/client-commands.test.ts imports from one',
@@ -36,7 +34,7 @@ interface Instead {
   text?: string
   kind?: string
   why: string
-  /** Executed first: what the page takes for granted. */
+  /** Commands that are executed first: what the page takes for granted. */
   before?: readonly Pick<Block, 'text' | 'kind'>[]
   /** Put in front of the block. */
   prefix?: string
@@ -55,6 +53,13 @@ const INSTEAD: { readonly [begin: string]: Instead } = {
     text: `weft start --app ${join(root, 'examples/chat')}`,
     kind: 'server',
     why: 'a path of the reader',
+  },
+  "import { LangGraphAgent } from '@ag-ui/langgraph'": {
+    before: [
+      { text: 'weft new app', kind: '' },
+      { text: 'weft start --app app', kind: 'server' },
+    ],
+    why: 'a server of the reader',
   },
   'ask() {': {
     before: [
@@ -104,7 +109,7 @@ for (const page of [...guide, ...REFERENCE]) {
         const expected = next?.language === 'text' ? next.text : prints
         const form = { ...block, text: prefix === undefined ? text : `${prefix}\n${text}`, ...other }
         try {
-          for (const each of before) await reader.follow({ ...block, ...each })
+          for (const each of before) await reader.follow({ ...block, language: 'sh', ...each })
           await reader.follow(form, expected)
           t.pass(name)
         } catch (error) {

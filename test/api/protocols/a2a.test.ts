@@ -3,13 +3,13 @@
  * application with an `auth` that graph workers serve under a name, and the built-in one behind a key.
  */
 import { execFile } from 'node:child_process'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { root } from '../../../cli/root.js'
 import { startRoles } from '../../helpers/cluster.js'
 import { sender } from '../../helpers/http.js'
+import { load } from '../../helpers/sdk.js'
 import { until } from '../../helpers/until.js'
 
 t.setTimeout(180_000)
@@ -62,7 +62,6 @@ interface Line {
   resubscribe(id: string): AsyncGenerator<Seen>
 }
 
-const load = createRequire(join(root, 'test', 'sdk', 'package.json'))
 const textOf = (parts: Loose[] = []): string =>
   parts.map(part => part.text ?? part.content?.value ?? JSON.stringify(part.data)).join(' ')
 
