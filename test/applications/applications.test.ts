@@ -1,4 +1,6 @@
 /** The tour with an application that needs no other packages, and the wire forms of the fake model. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { install } from './install.js'
 import { replyTo } from './model/answer.js'
@@ -56,6 +58,14 @@ t.test('the official server takes rows of the table only', async t => {
   t.match(optionsOf(['--official', '--only', 'python/swarm']), { official: true })
   t.match(optionsOf(['--from', '.']), { from: '.' })
   t.throws(() => optionsOf(['--official', '--from', '.']), { message: /leave out --from/ })
+})
+
+t.test('the official server for JavaScript gets a file of TypeScript', async t => {
+  const installed = await install(APPLICATIONS.find(({ offline }) => offline)!, true)
+  t.teardown(() => installed.remove())
+  const { graphs } = JSON.parse(readFileSync(join(installed.folder, 'langgraph.json'), 'utf8'))
+  t.same(graphs, { agent: './react-agent.ts:graph' })
+  t.ok(existsSync(join(installed.folder, 'react-agent.ts')))
 })
 
 t.test('the last message decides what the model says', async t => {

@@ -1,7 +1,7 @@
 /** Puts applications and their packages into the cache folder; nothing is installed into the repository. */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { root } from '../../cli/root.js'
@@ -20,14 +20,17 @@ export interface Installed {
   remove(): void
 }
 
-export async function install(application: Application): Promise<Installed> {
+/** `typed`: a file of JavaScript is named as one of TypeScript. */
+export async function install(application: Application, typed = false): Promise<Installed> {
   const { language, file, offline } = application
   // Below the repository's own packages, or below those of the cache.
   const place = offline ? join(root, 'dist', 'applications') : await packagesOf(language)
   mkdirSync(place, { recursive: true })
   const folder = mkdtempSync(join(place, `${application.name}-`))
   cpSync(join(graphs, language), folder, { recursive: true })
-  const description = { graphs: { agent: `./${file}:graph` }, dependencies: ['.'], env: {} }
+  const served = typed ? file.replace(/\.mjs$/, '.ts') : file
+  renameSync(join(folder, file), join(folder, served))
+  const description = { graphs: { agent: `./${served}:graph` }, dependencies: ['.'], env: {} }
   writeFileSync(join(folder, 'langgraph.json'), JSON.stringify(description))
   return { folder, env: await pythonOf(language), remove: () => rmSync(folder, { recursive: true, force: true }) }
 }

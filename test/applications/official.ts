@@ -8,6 +8,8 @@ import { endsWithUs, plainEnv, stopAll } from '../../scripts/bench/server.js'
 import { packagesOf } from './install.js'
 
 const START_MS = 120_000
+/** It reads schemas from types, which takes more than its default of 30 s for `createSupervisor` on two cores. */
+const SCHEMAS_MS = 55_000
 
 export async function startOfficial({ app, env }: { app: string; env: { [name: string]: string } }) {
   const port = await freePort()
@@ -21,7 +23,7 @@ export async function startOfficial({ app, env }: { app: string; env: { [name: s
     spawn(program, env.WEFT_PYTHON ? [...args, '--no-reload', '--allow-blocking'] : args, {
       cwd: app,
       stdio: ['ignore', out, out],
-      env: { ...plainEnv(), ...env },
+      env: { ...plainEnv(), LANGGRAPH_SCHEMA_RESOLVE_TIMEOUT_MS: `${SCHEMAS_MS}`, ...env },
     }),
   )
   const url = `http://127.0.0.1:${port}`

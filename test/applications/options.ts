@@ -7,7 +7,9 @@ export const HELP = `npm run applications -- [--only pattern] [--from folder] [-
 Starts applications of published packages with a fake model server, and takes each through the same tour: schemas, drawing,
 runs, stream modes, interrupts, state, history, fork, store. Packages are installed into the cache, ~/.cache/weft. --only:
 those whose language/name matches the pattern. --from: the application of a folder with a langgraph.json, instead. --official:
-rows on the official development server. --list prints the names. Exit code 1: a step failed.
+rows on the official development server. For JavaScript its files are named as TypeScript, from which it reads schemas for up
+to a minute, and it is asked for no events of subgraphs: with them its version 2.0.0 fails. --list prints the names. Exit code
+1: a step failed.
 `
 
 export interface Options {

@@ -11,6 +11,8 @@ type Asks = Pick<Application, 'calls' | 'asks'>
 interface Place extends Asks {
   client: Client
   graph: string
+  /** Whether streams have the events of subgraphs. */
+  subgraphs: boolean
   input(say?: string): { [name: string]: unknown }
   /** The thread of the steps after the first run. */
   thread: string
@@ -53,10 +55,10 @@ const STEPS: { readonly [name: string]: (place: Place) => Promise<void> } = {
 
 export const stepNames = Object.keys(STEPS)
 
-export async function tour(apiUrl: string, graph: string, asks: Asks): Promise<Passed> {
+export async function tour(apiUrl: string, graph: string, asks: Asks, subgraphs = true): Promise<Passed> {
   const client = new Client({ apiUrl, callerOptions: { maxRetries: 0 } })
   const passed: string[] = []
-  const place: Place = { client, graph, input: () => ({}), thread: '', ...asks }
+  const place: Place = { client, graph, subgraphs, input: () => ({}), thread: '', ...asks }
   for (const [step, execute] of Object.entries(STEPS))
     try {
       await Promise.race([execute(place), late()])
@@ -93,12 +95,12 @@ async function firstRun(place: Place): Promise<void> {
   spoke(await client.runs.wait(place.thread, graph, { input: input() }))
 }
 
-async function stream({ client, graph, input }: Place, streamMode: StreamMode): Promise<void> {
+async function stream({ client, graph, subgraphs, input }: Place, streamMode: StreamMode): Promise<void> {
   const seen: string[] = []
   for await (const { event, data } of client.runs.stream(null, graph, {
     input: input(),
     streamMode,
-    streamSubgraphs: true,
+    streamSubgraphs: subgraphs,
   })) {
     assert.ok(event !== 'error', `the stream has an error: ${JSON.stringify(data)}`)
     seen.push(event)
