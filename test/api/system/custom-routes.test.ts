@@ -86,6 +86,11 @@ for (const [kind, folder, [where, start], skipped] of [
         t.match([stopped.status, await stopped.text()], [418, 'stopped'])
         const run = await send('POST', '/runs/wait', { assistant_id: 'agent', input: { said: 'hi' } })
         t.match(run.body, { said: 'hi, changed' })
+        for (const form of folder === 'custom-routes' ? ['text', 'request'] : [])
+          t.match(
+            await send('POST', '/runs/wait', { assistant_id: 'agent', input: { said: 'hi' } }, { 'x-form': form }),
+            { body: { said: `hi, changed as ${form}` } },
+          )
         t.match(await send('GET', '/threads/nonsense'), { status: 422 }, 'an error of a built-in route')
       },
     )

@@ -24,8 +24,11 @@ app
   })
   .use('/runs/wait', async (c, next) => {
     const body = await c.req.json()
-    body.input = { said: `${body.input.said}, changed` }
-    c.req.bodyCache.json = Promise.resolve(body)
+    const form = c.req.header('x-form') ?? 'json'
+    body.input = { said: `${body.input.said}, changed${form === 'json' ? '' : ` as ${form}`}` }
+    if (form === 'json') c.req.bodyCache.json = Promise.resolve(body)
+    else if (form === 'text') c.req.bodyCache.text = Promise.resolve(JSON.stringify(body))
+    else c.req.raw = new Request(c.req.raw, { body: JSON.stringify(body) })
     await next()
   })
   .get('/custom/hello/:name', c => c.json({ hello: c.req.param('name'), q: c.req.query('q') }))
