@@ -239,6 +239,19 @@ class Answer(TypedDict, total=False):
     answer: str
 
 
+@dataclass
+class Needed:
+    said: str
+
+
+def repeats(state: Needed) -> dict[str, str]:
+    return {"said": state.said * 2}
+
+
+# Without `said` there is no state of which its node could be called.
+needing = StateGraph(Needed).add_node("node", repeats).add_edge(START, "node").compile()
+
+
 class Private(Question, Answer, total=False):
     note: str
 

@@ -10,7 +10,7 @@ GRAPHS = Path(__file__).parent / "graphs.py"
 
 @pytest.fixture
 async def supervisor() -> Supervisor:
-    return Supervisor([source(name, GRAPHS, name) for name in ("graph", "outer", "factory")], "/")
+    return Supervisor([source(name, GRAPHS, name) for name in ("graph", "outer", "factory", "needing")], "/")
 
 
 async def test_an_update_stores_nothing_and_returns_what_to_store(supervisor: Supervisor):
@@ -49,6 +49,14 @@ async def test_refusals_have_codes(supervisor: Supervisor):
         await supervisor.call("state", "graph", checkpoint={"checkpoint_id": "x"})
     with pytest.raises(AssertionError, match="bad_request: A host knows no call"):
         await supervisor.call("dance", "graph")
+
+
+async def test_an_update_after_which_the_state_cannot_be_read_is_refused(supervisor: Supervisor):
+    await supervisor.run("needing", input={"said": "a"})
+    first = (await supervisor.call("history", "needing", limit=10))[-1]["checkpoint"]
+    update = {"supersteps": [{"updates": [{"values": None, "as_node": "__start__"}]}], "checkpoint": first}
+    with pytest.raises(AssertionError, match="invalid: TypeError: Needed"):
+        await supervisor.call("update", "needing", **update, first_seq=2**24, metadata={})
 
 
 async def test_history_is_narrowed(supervisor: Supervisor):

@@ -55,13 +55,14 @@ async def update(
     steps = [[await update_of(each, graph, is_replay) for each in step["updates"]] for step in call["supersteps"]]
     try:
         updated = await graph.abulk_update_state({"configurable": configurable}, steps)
+        # It reads the input of the next nodes, which the update may have left without what their state needs.
+        state = state_of(await graph.aget_state({"configurable": {"thread_id": call["thread_id"]}}))
     except (StateTooLarge, Unanswered):
         raise
     except Exception as error:
         # Nearly all errors here come from the client's input: an unknown node, values that a reducer rejects.
         shown = error_of(error)
         raise CallFailure("invalid", f"{shown['error']}: {shown['message']}") from error
-    state = state_of(await graph.aget_state({"configurable": {"thread_id": call["thread_id"]}}))
     saves.append(await saver.outbox.take())
     parts = [render(state["values"]), rest_of(state), *saves]
     if (size := sum(map(len, parts))) > LARGEST_ANSWER:
