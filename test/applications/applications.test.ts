@@ -1,10 +1,12 @@
 /** The tour with an application that needs no other packages, and the wire forms of the fake model. */
-import { existsSync, readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { install } from './install.js'
+import { copyOf, install } from './install.js'
 import { replyTo } from './model/answer.js'
 import { startModel } from './model/server.js'
+import { tokens } from './model/tokens.js'
 import { optionsOf } from './options.js'
 import { inputOf, sampleOf } from './sample.js'
 import { APPLICATIONS } from './table.js'
@@ -54,9 +56,25 @@ t.test('the fake model answers in each wire form, whole and as a stream', async 
   })
 })
 
+t.test('the table of tokens that programs in Python would download', async t => {
+  // The digest that `tiktoken` compares.
+  const digest = '223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7'
+  t.equal(createHash('sha256').update(tokens()).digest('hex'), digest)
+})
+
+t.test('a copy of a folder leaves out its lock files when they shall not count', async t => {
+  const folder = t.testdir({ 'langgraph.json': '{}', 'yarn.lock': '', 'agent.py': '' })
+  for (const fresh of [false, true]) {
+    const copy = await copyOf(folder, fresh)
+    t.teardown(() => copy.remove())
+    t.same(readdirSync(copy.folder), ['agent.py', 'langgraph.json', ...(fresh ? [] : ['yarn.lock'])])
+  }
+  t.throws(() => optionsOf(['--fresh']), { message: /--from/ })
+})
+
 t.test('the official server takes rows of the table only', async t => {
   t.match(optionsOf(['--official', '--only', 'python/swarm']), { official: true })
-  t.match(optionsOf(['--from', '.']), { from: '.' })
+  t.match(optionsOf(['--from', '.']), { from: '.', fresh: false })
   t.throws(() => optionsOf(['--official', '--from', '.']), { message: /leave out --from/ })
 })
 
@@ -74,7 +92,9 @@ t.test('the last message decides what the model says', async t => {
   t.same(replyTo({ last, tools }), { tool: 'add', args: { a: 1 } })
   t.same(replyTo({ last, tools: [] }), { text: 'This answers: call add' }, 'no such tool')
   t.same(replyTo({ last: { ...last, role: 'tool' }, tools }), { text: 'This answers: call add' })
-  t.same(replyTo({ last: { role: 'user', text: 'hello' }, tools, forced: true }), { tool: 'add', args: { a: 1 } })
+  const two = [...tools, { name: 'end', schema: {} }]
+  t.same(replyTo({ last: { role: 'user', text: 'hello' }, tools: two, forced: true }), { tool: 'add', args: { a: 1 } })
+  t.same(replyTo({ last: { ...last, role: 'tool' }, tools: two, forced: true }), { tool: 'end', args: {} })
 })
 
 t.test('values that fit a schema', async t => {
@@ -90,5 +110,7 @@ t.test('values that fit a schema', async t => {
     },
   }
   t.same(sampleOf(schema), { kind: 'x', list: ['one'], n: 3 })
+  const links = { type: 'object', properties: { url: { type: 'string' }, at: { type: 'string', format: 'uri' } } }
+  t.same(sampleOf(links, 'http://page'), { url: 'http://page', at: 'http://page' }, 'a page that exists')
   t.same(inputOf({ type: 'object', properties: { topic: { type: 'string' } } }, 'hi'), { topic: 'hi' })
 })

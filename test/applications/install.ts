@@ -35,15 +35,34 @@ export async function install(application: Application, typed = false): Promise<
   return { folder, env: await pythonOf(language), remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-/** A copy of a folder, so that nothing is written beside its files; its own packages are installed by the server or are there. */
-export function copyOf(from: string): Installed {
+const LOCKS = ['package-lock.json', 'pnpm-lock.yaml', 'yarn.lock', 'uv.lock']
+
+/**
+ * A copy of a folder, so that nothing is written beside its files. Its own packages are installed by the server or are there;
+ * `fresh`: without the versions that its lock files pin.
+ */
+export async function copyOf(from: string, fresh: boolean): Promise<Installed> {
   const source = resolve(from)
   if (!existsSync(join(source, 'langgraph.json'))) throw new UserError(`--from ${from}: it has no langgraph.json`, 2)
   const place = cached('applications')
   mkdirSync(place, { recursive: true })
   const folder = mkdtempSync(join(place, `${basename(source)}-`))
-  cpSync(source, folder, { recursive: true })
-  return { folder, env: {}, remove: () => rmSync(folder, { recursive: true, force: true }) }
+  const remove = () => rmSync(folder, { recursive: true, force: true })
+  const left = fresh ? [...LOCKS, 'node_modules', '.venv'].map(name => join(source, name)) : []
+  try {
+    cpSync(source, folder, { recursive: true, filter: path => !left.includes(path) })
+    if (fresh && existsSync(join(folder, 'package.json')))
+      await npmInstall(folder, ['--include=dev', '--legacy-peer-deps'])
+  } catch (error) {
+    remove()
+    throw error
+  }
+  return { folder, env: {}, remove }
+}
+
+async function npmInstall(cwd: string, more: readonly string[] = []): Promise<void> {
+  const flags = ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error', ...more]
+  await run('npm', flags, { cwd, timeout: INSTALL_MS })
 }
 
 const pythonOf = async (language: Language): Promise<{ [name: string]: string }> =>
@@ -57,8 +76,7 @@ export async function packagesOf(language: Language): Promise<string> {
   await once(folder, async () => {
     mkdirSync(folder, { recursive: true })
     writeFileSync(join(folder, 'package.json'), list)
-    const flags = ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']
-    await run('npm', flags, { cwd: folder, timeout: INSTALL_MS })
+    await npmInstall(folder)
   })
   return folder
 }

@@ -11,8 +11,8 @@ const NAME_WIDTH = 36
 async function main(args: string[]): Promise<void> {
   const options = optionsOf(args)
   if (options === null) return say(HELP.trimEnd())
-  const { from, official } = options
-  if (from !== undefined) return report(from, async () => copyOf(from), {}, official)
+  const { from, fresh, official } = options
+  if (from !== undefined) return report(from, () => copyOf(from, fresh), {}, official)
   const chosen = APPLICATIONS.map(one => [`${one.language}/${one.name}`, one] as const).filter(([name]) =>
     options.only.test(name),
   )

@@ -15,18 +15,21 @@ export interface Schema {
   definitions?: { [name: string]: Schema }
   minItems?: number
   minimum?: number
+  format?: string
   title?: string
 }
 
+const TEXT = 'one'
 /** A schema that contains itself ends here. */
 const DEEPEST = 8
 
-export function sampleOf(schema: Schema, top: Schema = schema, depth = 0): unknown {
+/** `page`: the address of a page that exists. */
+export function sampleOf(schema: Schema, page = TEXT, name = '', top: Schema = schema, depth = 0): unknown {
   if (depth > DEEPEST) return null
-  const inner = (one: Schema) => sampleOf(one, top, depth + 1)
+  const inner = (one: Schema, as = name) => sampleOf(one, page, as, top, depth + 1)
   if (schema.$ref !== undefined) {
-    const name = schema.$ref.split('/').at(-1)!
-    return inner(top.$defs?.[name] ?? top.definitions?.[name] ?? {})
+    const target = schema.$ref.split('/').at(-1)!
+    return inner(top.$defs?.[target] ?? top.definitions?.[target] ?? {})
   }
   if (schema.const !== undefined) return schema.const
   if (schema.enum !== undefined) return schema.enum[0]
@@ -35,7 +38,7 @@ export function sampleOf(schema: Schema, top: Schema = schema, depth = 0): unkno
   if (one !== undefined) return inner(one)
   switch (typeof schema.type === 'string' ? schema.type : schema.type?.[0]) {
     case 'string':
-      return 'one'
+      return schema.format === 'uri' || name === 'url' ? page : TEXT
     case 'integer':
     case 'number':
       return schema.minimum ?? 1
@@ -47,7 +50,7 @@ export function sampleOf(schema: Schema, top: Schema = schema, depth = 0): unkno
       return Object.fromEntries(
         Object.entries(schema.properties ?? {})
           .filter(([name]) => schema.required === undefined || schema.required.includes(name))
-          .map(([name, property]) => [name, inner(property)]),
+          .map(([name, property]) => [name, inner(property, name)]),
       )
     default:
       return schema.properties === undefined ? null : inner({ ...schema, type: 'object' })
@@ -60,6 +63,6 @@ const SAY = 'Hello there'
 export function inputOf(schema: Schema, say = SAY): { [name: string]: unknown } {
   if (schema.properties?.messages !== undefined) return { messages: [{ role: 'user', content: say }] }
   const sample = sampleOf({ ...schema, required: undefined }) as { [name: string]: unknown } | null
-  const texts = Object.entries(sample ?? {}).map(([name, value]) => [name, value === 'one' ? say : value])
+  const texts = Object.entries(sample ?? {}).map(([name, value]) => [name, value === TEXT ? say : value])
   return Object.fromEntries(texts)
 }

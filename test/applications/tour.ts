@@ -148,10 +148,10 @@ async function history({ client, thread }: Place): Promise<void> {
   assert.ok(states.length > 1, `the history has ${states.length} states`)
 }
 
-/** Runs again from the first state that has a next node. */
+/** Runs again from the first state after the input; before it there may be no values of which a state can be made. */
 async function fork({ client, graph, thread }: Place): Promise<void> {
   const states = await client.threads.getHistory(thread, { limit: 100 })
-  const { checkpoint } = states.findLast(({ next }) => next.length > 0)!
+  const { checkpoint } = states.findLast(({ next }) => next.length > 0 && next[0] !== '__start__')!
   const { thread_id } = await client.threads.copy(thread)
   spoke(await client.runs.wait(thread, graph, { input: null, checkpointId: checkpoint.checkpoint_id! }))
   const copied = await client.threads.getHistory(thread_id, { limit: 100 })
@@ -173,9 +173,11 @@ async function secondRun({ client, graph, input }: Place): Promise<void> {
   const { thread_id } = await client.threads.create()
   let before = 0
   for (const say of ['The first', 'The second', 'The third']) {
-    const { messages = [] } = spoke(await client.runs.wait(thread_id, graph, { input: input(say) }))
+    const answer = spoke(await client.runs.wait(thread_id, graph, { input: input(say) }))
     const { values } = await client.threads.getState<Values>(thread_id)
-    assert.deepEqual(values.messages?.length ?? 0, messages.length, 'the state differs from the answer')
+    const { messages = [] } = values
+    // An output schema may leave them out.
+    if (answer.messages) assert.equal(messages.length, answer.messages.length, 'the state differs from the answer')
     if (before > 0) assert.ok(messages.length > 1, 'the thread does not keep its messages')
     before = messages.length
   }

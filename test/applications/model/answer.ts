@@ -23,14 +23,18 @@ export type Reply = { text: string } | { tool: string; args: unknown }
 const CALL = /^\s*call (\w+) ?(\{.*\})?\s*$/m
 const SHOWN = 80
 
-export function replyTo({ last, tools, forced, format }: Question): Reply {
+/** `page`: what is given where an address is expected. */
+export function replyTo({ last, tools, forced, format }: Question, page?: string): Reply {
   const wanted = last.role === 'user' ? CALL.exec(last.text) : null
   const named = (name: string | undefined) => tools.find(tool => tool.name === name)
+  // An agent that must call tools answers by its last one.
+  const any = last.role === 'tool' ? tools.at(-1) : tools[0]
   const tool =
-    typeof forced === 'string' ? named(forced) : (named(wanted?.[1]) ?? (forced === undefined ? undefined : tools[0]))
+    typeof forced === 'string' ? named(forced) : (named(wanted?.[1]) ?? (forced === undefined ? undefined : any))
   const given = tool !== undefined && tool.name === wanted?.[1] ? wanted[2] : undefined
-  if (tool !== undefined) return { tool: tool.name, args: given ? JSON.parse(given) : sampleOf(tool.schema) }
-  if (format !== undefined) return { text: JSON.stringify(sampleOf(format)) }
+  if (tool !== undefined)
+    return { tool: tool.name, args: given ? JSON.parse(given) : (sampleOf(tool.schema, page) ?? {}) }
+  if (format !== undefined) return { text: JSON.stringify(sampleOf(format, page)) }
   return { text: `This answers: ${last.text.slice(0, SHOWN)}` }
 }
 
