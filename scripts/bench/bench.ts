@@ -15,7 +15,17 @@ import { blockOf, linesOf, machine, short } from './report.js'
 import { writeCosts } from './scale/costs.js'
 import { writePlots } from './scale/plots.js'
 import type { Scenario } from './scenario.js'
-import { benchApp, giveTurn, type Kind, type Server, serverAt, weft, weftWithAuth, weftWithKeys } from './server.js'
+import {
+  benchApp,
+  giveTurn,
+  type Kind,
+  type Server,
+  serverAt,
+  weft,
+  weftWithAuth,
+  weftWithKeys,
+  weftWithScheduling,
+} from './server.js'
 import { ONE_EACH, weftApart } from './server-apart.js'
 import { writeTable } from './table.js'
 
@@ -46,6 +56,7 @@ async function main(args: string[]): Promise<void> {
     if (against !== null) kinds.push(weft({ ...given, build: against, name: 'other build' }))
     if (peers.includes('keys')) kinds.push(weftWithKeys())
     if (peers.includes('auth')) kinds.push(weftWithAuth())
+    if (peers.includes('scheduling')) kinds.push(weftWithScheduling())
     if (peers.includes('dev-server')) {
       const install = async () => (python === null ? devServer(say) : pythonDevServer(python))
       const peer = await install().catch(error => say(`without a peer: ${(error as Error).message}`))

@@ -10,14 +10,15 @@ import { SCENARIOS } from './scenarios.js'
 import { type Counts, ONE_EACH } from './server-apart.js'
 
 export const HELP = `npm run bench -- [--only pattern] [--seconds n] [--rounds n] [--quick] [--json file] [--table file]
-                 [--url http://127.0.0.1:PORT | --apart] [--peer in-process|dev-server|host|keys|auth|none]… [--against folder]
+                 [--url http://127.0.0.1:PORT | --apart] [--peer in-process|dev-server|host|keys|auth|scheduling|none]… [--against folder]
                  [--python] [--store mongo|postgres] [--edges n] [--resources n] [--graphs n] [--pools n]
                  [--minutes n] [--size n] [--plot folder] [--costs file]
 
 Measures a Weft that it starts from the build on a throw-away folder (--apart: each role in a separate process), or
 the server at --url. Peers take turns with it: the graph without a server (in-process) and the JavaScript development
 server (dev-server, installed into the cache); with --quick or --url none unless named. Named only: Weft with a key in every
-request (keys), with an application that compares a header of every request (auth), and one graph host without a server (host). --against: a further peer, the
+request (keys), with an application that compares a header of every request (auth), with limits for tenants
+(scheduling), and one graph host without a server (host). --against: a further peer, the
 Weft of another built checkout: what a change gains or costs. --python: the same graphs in Python, with the Python library
 and its development server (langgraph-cli[inmem]) as peers. --store mongo or postgres: Weft on such a server beside it
 (that of MONGODB_URL or DATABASE_URI, else one as for tests). --edges, --resources, --graphs, --pools: so many processes of a role, beside one of each; with several
@@ -50,8 +51,8 @@ export interface Options extends Windows {
 }
 
 const PEERS = ['in-process', 'dev-server']
-/** Named only: Weft with authentication, and one graph host without a server. */
-const NAMED = ['keys', 'auth', 'host']
+/** Named only: Weft with authentication or scheduling, and one graph host without a server. */
+const NAMED = ['keys', 'auth', 'scheduling', 'host']
 
 /** Throws a UserError when the command line is wrong; null for --help. */
 export function optionsOf(args: string[]): Options | null {

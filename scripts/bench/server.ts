@@ -133,6 +133,13 @@ export const weftWithAuth = (): Kind =>
     },
   })
 
+/** The same, but waiting runs share the slots by tenant, each with a limit that no scenario reaches. */
+export const weftWithScheduling = (): Kind =>
+  weft({
+    name: 'scheduling',
+    env: { WEFT_SCHEDULING: '{"tenant":"metadata.team","limits":{"tenant":1000}}' },
+  })
+
 /** A key for everything; waits until the server can make it. */
 async function createKey(folder: string): Promise<string> {
   const args = [join(root, 'dist/cli/weft.js'), 'keys', 'create', 'bench', '--scope', 'admin', '--data', folder]
