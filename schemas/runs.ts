@@ -131,7 +131,29 @@ export interface RunExecution {
   ended_at: string | null
   /** Null: the run is not traced. */
   trace_id: string | null
+  /** Null: it does not wait. */
+  waits_for: RunWait | null
 }
+
+/** Why a pending run has not begun. */
+export interface RunWait {
+  /**
+   * time: it was created to start later; thread: an earlier run of its thread; worker: no graph worker of its pool has
+   * announced itself; limit: as many runs execute as a limit allows; slot: a free slot.
+   */
+  reason: 'time' | 'thread' | 'worker' | 'limit' | 'slot'
+  /** ISO 8601: its time. */
+  until?: string
+  /** The run of its thread that it follows. */
+  run_id?: string
+  /** What the limit counts. */
+  of?: LimitKind
+  /** How many of these execute, and how many may. Absent for a caller who sees only some threads. */
+  running?: number
+  most?: number
+}
+
+export type LimitKind = 'tenant' | 'graph' | 'assistant' | 'key'
 
 /** How the run was asked for; `events`: by a command of protocol v2. */
 export type RunMode = 'stream' | 'wait' | 'background' | 'events'

@@ -37,8 +37,7 @@ async function langsmith(t: Test) {
         })
         return answer(200, Array.isArray(wanted) ? wanted.map(url) : url(wanted))
       }
-      if (request.url?.endsWith('/info'))
-        return answer(200, { version: '0.12', batch_ingest_config: INGEST })
+      if (request.url?.endsWith('/info')) return answer(200, { version: '0.12', batch_ingest_config: INGEST })
       sent.push(body)
       answer(202, {})
     })

@@ -129,7 +129,7 @@ t.test('one application', async t => {
       const { status, body } = await send('GET', `/runs/${id}/execution`)
       const { worker, started_at, ended_at, ...rest } = body as { [member: string]: string }
       t.equal(status, 200)
-      t.same(rest, { run_id: id, attempt: 1, pool: 'default', trace_id })
+      t.same(rest, { run_id: id, attempt: 1, pool: 'default', trace_id, waits_for: null })
       t.match(worker, /^default-/)
       t.ok(refused.created_at <= started_at! && started_at! <= ended_at!, 'created, started, ended')
     }

@@ -44,6 +44,7 @@ import { remove } from './remove.js'
 import { count, search } from './search.js'
 import { spansOf } from './spans.js'
 import { executionOf, headOf } from './view.js'
+import { waitOf } from './waits.js'
 import { deliveries, repeat } from './webhook-repeat.js'
 
 export const runs = (deps: Deps) => ({
@@ -79,7 +80,8 @@ export const runs = (deps: Deps) => ({
   execution: bytesHandler(async (_, { head }) => {
     const row = await deps.store.runs.get(head.params?.run_id?.toLowerCase() ?? '')
     await requireRun(deps, row, head, 'threads:read')
-    return { body: jsonText(executionOf(row!, accessOf(head, 'threads:read'))) }
+    const access = accessOf(head, 'threads:read')
+    return { body: jsonText(executionOf(row!, access, await waitOf(deps, row!, access))) }
   }),
   /** Authorises a reader and answers where it may start. A reader clears a cancel that waits for its grace. */
   join: bytesHandler(async (_, { head }) => {

@@ -3,7 +3,7 @@
 import { announceNews } from '../../../bus/events.js'
 import type { Reply } from '../../../bus/serve.js'
 import { time } from '../../../schemas/json.js'
-import type { RunExecution, RunView, StreamMode } from '../../../schemas/runs.js'
+import type { RunExecution, RunView, RunWait, StreamMode } from '../../../schemas/runs.js'
 import type { FollowedRun } from '../../../schemas/thread-stream.js'
 import type { RunRow, RunSummary } from '../../../store/rows/runs.js'
 import type { Access } from '../access.js'
@@ -36,7 +36,7 @@ export const headOf = (run: RunSummary, stateless: boolean, modes: StreamMode[] 
 })
 
 /** Names of workers are not for a caller who sees only some threads. */
-export const executionOf = (run: RunRow, { filter }: Access): RunExecution => ({
+export const executionOf = (run: RunRow, { filter }: Access, waits_for: RunWait | null): RunExecution => ({
   run_id: run.run_id,
   attempt: run.attempt,
   pool: run.pool,
@@ -44,6 +44,7 @@ export const executionOf = (run: RunRow, { filter }: Access): RunExecution => ({
   started_at: run.started_at === null ? null : time(run.started_at),
   ended_at: run.ended_at === null ? null : time(run.ended_at),
   trace_id: run.traceparent?.split('-')[1] ?? null,
+  waits_for,
 })
 
 /** Notifies the followers of the thread of the claim. Temporary threads have none. */

@@ -4,6 +4,7 @@ import type { Scheduling } from '../../../schemas/auth/scheduling.js'
 import { fail } from '../../../schemas/errors.js'
 import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { isObject } from '../../../schemas/json.js'
+import type { LimitKind } from '../../../schemas/runs.js'
 import type { OccupiedSlots, RunRow } from '../../../store/rows/runs.js'
 
 const MAX_TENANT = 256
@@ -38,19 +39,25 @@ export function priorityOf({ priority = {} }: Scheduling, run: New): number {
 
 export const weightOf = ({ weights }: Scheduling, tenant: string): number => named(weights, tenant) ?? 1
 
+export interface Limit {
+  of: LimitKind
+  most: number
+  counts(other: Omit<OccupiedSlots, 'count'>): boolean
+}
+
 /** Each limit that counts the run: how many may execute, and which of the running ones it counts. */
 export function limitsOf(
   { limits = {} }: Scheduling,
   { tenant, graph_id, assistant_id, key_id }: Pick<RunRow, 'tenant' | 'graph_id' | 'assistant_id' | 'key_id'>,
-): { most: number; counts: (other: Omit<OccupiedSlots, 'count'>) => boolean }[] {
-  const found: ReturnType<typeof limitsOf> = []
-  const add = (most: number | undefined, counts: (other: Omit<OccupiedSlots, 'count'>) => boolean) => {
-    if (most !== undefined) found.push({ most, counts })
+): Limit[] {
+  const found: Limit[] = []
+  const add = (of: LimitKind, most: number | undefined, counts: Limit['counts']) => {
+    if (most !== undefined) found.push({ of, most, counts })
   }
-  add(named(limits.tenants, tenant ?? '') ?? limits.tenant, other => (other.tenant ?? '') === (tenant ?? ''))
-  add(named(limits.graphs, graph_id), other => other.graph_id === graph_id)
-  add(named(limits.assistants, assistant_id), other => other.assistant_id === assistant_id)
-  if (key_id !== null) add(named(limits.keys, key_id) ?? limits.key, other => other.key_id === key_id)
+  add('tenant', named(limits.tenants, tenant ?? '') ?? limits.tenant, other => (other.tenant ?? '') === (tenant ?? ''))
+  add('graph', named(limits.graphs, graph_id), other => other.graph_id === graph_id)
+  add('assistant', named(limits.assistants, assistant_id), other => other.assistant_id === assistant_id)
+  if (key_id !== null) add('key', named(limits.keys, key_id) ?? limits.key, other => other.key_id === key_id)
   return found
 }
 

@@ -1,5 +1,6 @@
 /** The scheduling of a resource worker, by the settings of its operator (decision 110). Without settings it does nothing. */
 import type { Scheduling } from '../../../schemas/auth/scheduling.js'
+import type { LimitKind } from '../../../schemas/runs.js'
 import type { Store } from '../../../store/port.js'
 import type { ReadyRun, RunRow } from '../../../store/rows/runs.js'
 import type { Apps } from '../apps.js'
@@ -15,7 +16,17 @@ export interface Scheduler {
   /** The run that a free slot of the pool is for (`next` of choice.ts). */
   next(app: string, pool: string): Promise<ReadyRun | 'none' | 'later'>
   /** Whether more runs execute than a limit allows that counts this one, which was claimed before. */
-  isOver(run: Pick<RunRow, 'app' | 'tenant' | 'graph_id' | 'assistant_id' | 'key_id'>): Promise<boolean>
+  isOver(run: Counted): Promise<boolean>
+  /** The first limit that a waiting run has to wait for; null: none. */
+  limitOf(run: Counted): Promise<ReachedLimit | null>
+}
+
+type Counted = Pick<RunRow, 'app' | 'tenant' | 'graph_id' | 'assistant_id' | 'key_id'>
+
+export interface ReachedLimit {
+  of: LimitKind
+  running: number
+  most: number
 }
 
 export function openScheduler(scheduling: Scheduling | null, { runs }: Store, apps: Apps): Scheduler {
@@ -32,6 +43,17 @@ export function openScheduler(scheduling: Scheduling | null, { runs }: Store, ap
     }
     return choice
   }
+  /** Each limit that counts the run, with the running ones that it counts. */
+  async function counted(run: Counted): Promise<ReachedLimit[]> {
+    const limits = scheduling === null ? [] : limitsOf(scheduling, run)
+    if (limits.length === 0) return []
+    const occupied = await runs.occupied(run.app)
+    return limits.map(({ of, most, counts }) => {
+      let running = 0
+      for (const one of occupied) if (counts(one)) running += one.count
+      return { of, running, most }
+    })
+  }
   return {
     isOn: scheduling !== null,
     hasLimits: Object.keys(scheduling?.limits ?? {}).length > 0,
@@ -40,15 +62,7 @@ export function openScheduler(scheduling: Scheduling | null, { runs }: Store, ap
         ? { tenant: null, priority: 0 }
         : { tenant: tenantOf(scheduling, run), priority: priorityOf(scheduling, run) },
     next: async (app, pool) => (scheduling === null ? 'none' : choiceOf(app, scheduling).next(pool)),
-    async isOver(run) {
-      const limits = scheduling === null ? [] : limitsOf(scheduling, run)
-      if (limits.length === 0) return false
-      const occupied = await runs.occupied(run.app)
-      return limits.some(({ most, counts }) => {
-        let sum = 0
-        for (const one of occupied) if (counts(one)) sum += one.count
-        return sum > most
-      })
-    },
+    isOver: async run => (await counted(run)).some(({ running, most }) => running > most),
+    limitOf: async run => (await counted(run)).find(({ running, most }) => running >= most) ?? null,
   }
 }

@@ -7,7 +7,7 @@ import { Id } from '../../ui/id'
 import { Status } from '../../ui/status'
 import { Ago, durationText } from '../../ui/time'
 import { useNow } from '../../ui/use-now'
-import { type Execution, graphOf, hasEnded, type WholeRun } from './run-data'
+import { type Execution, graphOf, hasEnded, type RunWait, type WholeRun } from './run-data'
 
 interface FactsProps {
   run: WholeRun
@@ -63,6 +63,11 @@ export function Facts({ run, execution, attempt }: FactsProps) {
         <Fact name="Executed">{started === null ? '–' : durationText(end - started)}</Fact>
         <Fact name="Attempt">{execution?.attempt || attempt || '–'}</Fact>
         <Fact name="Pool">{execution?.pool ?? '–'}</Fact>
+        {execution?.waits_for != null && status === 'pending' && (
+          <Fact name="Waits for" isWide>
+            <Wait wait={execution.waits_for} thread={thread_id} />
+          </Fact>
+        )}
         {execution?.worker != null && (
           <Fact name="Worker" isWide>
             <Link href="/workers" className="mono">
@@ -78,6 +83,30 @@ export function Facts({ run, execution, attempt }: FactsProps) {
         )}
       </dl>
     </section>
+  )
+}
+
+function Wait({ wait, thread }: { wait: RunWait; thread: string }) {
+  const { reason, until, run_id, of, running, most } = wait
+  if (reason === 'time') return <>its time, {new Date(until!).toLocaleString()}</>
+  if (reason === 'thread')
+    return (
+      <>
+        the end of run{' '}
+        <Link href={`/runs/${thread}/${run_id}`}>
+          <Id of={run_id!} />
+        </Link>{' '}
+        of its thread
+      </>
+    )
+  if (reason === 'worker') return <>a graph worker of its pool: none is there</>
+  if (reason === 'slot') return <>a free slot</>
+  const counts = most === undefined ? '' : `: ${running} of ${most} run`
+  return (
+    <>
+      the limit of its {of}
+      {counts}
+    </>
   )
 }
 

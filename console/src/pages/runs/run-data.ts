@@ -35,6 +35,17 @@ export interface Execution {
   started_at: string | null
   ended_at: string | null
   trace_id: string | null
+  waits_for: RunWait | null
+}
+
+/** Why a pending run has not begun. */
+export interface RunWait {
+  reason: 'time' | 'thread' | 'worker' | 'limit' | 'slot'
+  until?: string
+  run_id?: string
+  of?: string
+  running?: number
+  most?: number
 }
 
 /** Not the input, which may be large. */

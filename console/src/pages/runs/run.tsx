@@ -58,8 +58,11 @@ const Title = ({ runId }: { runId: string }) => (
 
 function Loaded({ run, error, reload }: { run: WholeRun; error: unknown; reload: () => void }) {
   const { run_id, thread_id, kwargs, status, updated_at } = run
-  const execution = useLoad(`execution ${run_id} ${status} ${updated_at}`, signal =>
-    ask<Execution>(`/runs/${run_id}/execution`, { signal }),
+  const execution = useLoad(
+    `execution ${run_id} ${status} ${updated_at}`,
+    signal => ask<Execution>(`/runs/${run_id}/execution`, { signal }),
+    // What a pending run waits for changes while the run does not.
+    { every: status === 'pending' ? EVERY_MS : undefined },
   )
   const events = useEvents(thread_id, run_id)
   const states = useStates(run)
