@@ -7,7 +7,7 @@ import type { AuthUser } from './auth/auth.js'
 import type { Checkpoint } from './checkpoints.js'
 import type { ItemIndexConfig, ItemTtlDefaults } from './items/items.js'
 import type { JsonObject } from './json.js'
-import type { Command, RunKwargs } from './runs.js'
+import type { Command, ErrorPlace, RunKwargs } from './runs.js'
 import type { Interrupt, TtlDefaults } from './threads.js'
 import type { WebhookSettings } from './webhooks.js'
 
@@ -77,6 +77,8 @@ type Size = number & tags.Type<'uint32'>
 export interface FinishHead {
   status: 'success' | 'error' | 'interrupted' | 'timeout'
   error: { error: string; message: string } | null
+  /** Where graph code has thrown the error; absent: not known. */
+  at?: ErrorPlace | null
   last_event_id: number & tags.Minimum<-1> & tags.Maximum<9_007_199_254_740_991>
   /** The newest checkpoint of the root namespace; null when nothing was saved. */
   head: string | null

@@ -115,7 +115,16 @@ export interface Run {
   /** A word, a colon and a sentence; null before a cancel was requested. */
   cancel_reason: string | null
   /** Why it failed; absent otherwise. */
-  error?: { error: string; message: string }
+  error?: { error: string; message: string; at?: ErrorPlace }
+}
+
+/** The innermost frame of an error in the folder of the application. */
+export interface ErrorPlace {
+  /** Relative to the folder of langgraph.json, with `/`. */
+  file: string & tags.MaxLength<1024>
+  line: number & tags.Type<'uint32'>
+  /** Null: code outside of functions, or without a name. */
+  function: (string & tags.MaxLength<256>) | null
 }
 
 /** Answer of `/runs/{id}/execution`: where and when a run executed, as far as it is kept. */

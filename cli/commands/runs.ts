@@ -1,6 +1,7 @@
 /** `weft runs`: lists runs, follows one, cancels some. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
+import type { Run as ApiRun } from '../../schemas/runs.js'
 import { paint, printJson, printTable } from '../terminal/text.js'
 import { UserError } from '../user-error.js'
 import { type Client, type ClientFlags, openClient, refusal } from './client.js'
@@ -10,7 +11,7 @@ interface Run {
   thread_id: string
   status: string
   created_at: string
-  error?: { error: string; message: string }
+  error?: NonNullable<ApiRun['error']>
 }
 
 interface ListFlags extends ClientFlags {
@@ -109,7 +110,8 @@ async function watchRuns(client: Client, search: object, { limit, json }: ListFl
 }
 
 function cells({ run_id, thread_id, status, created_at, error }: Run): string[] {
-  const why = error == null ? '' : `${error.error}: ${error.message}`.split('\n', 1)[0]!
+  const place = error?.at === undefined ? '' : ` (${error.at.file}:${error.at.line})`
+  const why = error == null ? '' : `${error.error}: ${error.message}`.split('\n', 1)[0]! + place
   return [run_id, thread_id, status, timeText(created_at), why]
 }
 

@@ -39,7 +39,7 @@ export interface RunRow {
   last_event_id: number | null
   /** The stored stream of the run ends before this event, because its byte budget was used up; null: it is complete. */
   resumable_until_id: number | null
-  /** JSON text {error, message} of a run that failed; null without one. */
+  /** JSON text {error, message, at} of a run that failed; null without one. */
   error: string | null
   /** The claim of its thread that began the newest attempt: orders the runs of a thread; null before the first. */
   claim_no: number | null

@@ -81,7 +81,8 @@ t.test('webhooks: one signed call after the end of a run, repeated after a failu
 
   await client.runs.wait(null, 'fail', { input: {}, webhook: `http://${host}/failed`, raiseError: false })
   const [failed] = await called('/failed')
-  t.match(JSON.parse(failed!.body), { status: 'error', error: { error: 'TooBadError', message: 'too bad' } })
+  t.match(JSON.parse(failed!.body), { status: 'error' })
+  t.same(JSON.parse(failed!.body).error, { error: 'TooBadError', message: 'too bad' }, 'without its place')
 
   await client.runs.wait(thread_id, 'echo', { input: {}, webhook: `http://${host}/flaky` })
   const [first, second] = await called('/flaky', 2)

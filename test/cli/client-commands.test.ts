@@ -88,7 +88,10 @@ t.test('runs are found by what went wrong, and watched', async t => {
   t.same(await found('--status', 'error', '--graph', 'fail', '--since', '1h', '--text', 'MODEL is away'), [bad.run_id])
   t.same(await found('--assistant', 'fail', '--thread', thread_id, '--status', 'error', 'timeout'), [bad.run_id])
   t.same(await found('--status', 'error', '--since', '2999-01-01T00:00:00Z'), [])
-  t.match((await weft('runs', 'list', '--status', 'error')).stdout, /TooBadError: the model is away\n$/)
+  t.match(
+    (await weft('runs', 'list', '--status', 'error')).stdout,
+    /TooBadError: the model is away \(graphs\.mjs:\d+\)\n$/,
+  )
 
   const child = spawnWeft(['runs', 'list', '--watch', '--json', '--thread', thread_id], { WEFT_URL: here.url })
   t.teardown(() => child.kill())

@@ -35,6 +35,11 @@ EXPORTS += [
 ]
 
 
+def line_with(text: str) -> int:
+    [line] = [number for number, each in enumerate(GRAPHS.read_text().splitlines(), 1) if text in each]
+    return line
+
+
 @pytest.fixture
 async def supervisor() -> Supervisor:
     return Supervisor([source(name, GRAPHS, name) for name in EXPORTS], "/")
@@ -104,7 +109,9 @@ async def test_an_error_is_an_event_a_finish_and_a_log_entry(supervisor: Supervi
     assert (ended["status"], ended["error"], ended.named("error")) == ("error", error, [error])
     failure = supervisor.failures[slot]
     assert (failure["node"], failure["graph_id"]) == ("node", "failing")
-    assert failure["at"].startswith(f"{GRAPHS}:")
+    line = line_with('raise ValueError("no good")')
+    assert failure["at"].startswith(f"{GRAPHS}:{line}:")
+    assert ended["at"] == {"file": str(GRAPHS).lstrip("/"), "line": line, "function": "raises"}
     assert "no good" in failure["stack"]
 
 

@@ -2,7 +2,7 @@
  * Loads the application that langgraph.json describes (docs/spec/application.md). A graph that fails to load is reported,
  * and the other graphs are served. A file that cannot be read or parsed is reported in one sentence to its author.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type GraphConfig, readAppConfig, settingsOf } from '../../schemas/application.js'
@@ -32,6 +32,8 @@ import { openStaticSchemas, PROGRAM, type StaticSchemas } from './schemas/static
 
 export interface Application {
   hello: Hello
+  /** The folders of its code: first that of langgraph.json. Without symbolic links, as stacks name files. */
+  folders: string[]
   graphs: Map<string, GraphOf>
   library: Library | null
   /** The class that the library puts around the store of a run. */
@@ -125,11 +127,22 @@ export async function loadApplication(path: string): Promise<Application> {
     const extractions = extractionsOf(folder, entries)
     const cache = openSchemaCache(extractions, fileURLToPath(PROGRAM), schemaFolder(process.env))
     const types = openStaticSchemas(extractions, { cache, env: process.env })
-    return { hello, graphs, library, storeWrapper, langsmith, schemaTools, types, execution: executionOf(version) }
+    return {
+      hello,
+      folders: foldersOf(folder, files),
+      graphs,
+      library,
+      storeWrapper,
+      langsmith,
+      schemaTools,
+      types,
+      execution: executionOf(version),
+    }
   } catch (error) {
     const hello = { error: (error as Error).message, graphs: [] }
     return {
       hello,
+      folders: [],
       graphs,
       library: null,
       storeWrapper: undefined,
@@ -140,6 +153,10 @@ export async function loadApplication(path: string): Promise<Application> {
     }
   }
 }
+
+const foldersOf = (folder: string, files: string[]): string[] => [
+  ...new Set([folder, ...files.map(file => dirname(file))].map(each => realpathSync(each))),
+]
 
 /** The log names a graph that is still loading after this time. */
 const SLOW_MS = 5_000

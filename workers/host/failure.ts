@@ -1,17 +1,34 @@
 /** Log entry of a failed run: the node, the line of the application, and the stack with source maps. */
-import { isAbsolute, sep } from 'node:path'
+import { isAbsolute, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RunFailure } from '../../schemas/host.js'
+import type { ErrorPlace } from '../../schemas/runs.js'
 import type { ThreadState } from '../../schemas/threads.js'
 import { errorOf } from './render.js'
 import type { RunState } from './run-state.js'
 
 /** Maximum number of stack characters. */
 const LONGEST = 8_000
+const LONGEST_FILE = 1_024
+const LONGEST_NAME = 256
 
-export function failureOf({ start }: RunState, thrown: unknown, state: ThreadState | null): RunFailure {
+/** A stack frame in code of the application. */
+export interface AppFrame {
+  /** Absolute, and relative to the folder of langgraph.json. */
+  file: string
+  path: string
+  line: number
+  column: number
+  function: string | null
+}
+
+interface Found {
+  state: ThreadState | null
+  frame: AppFrame | null
+}
+
+export function failureOf({ start }: RunState, thrown: unknown, { state, frame }: Found): RunFailure {
   const { error, message } = errorOf(thrown)
-  const stack = stackOf(thrown)
   const { assistant_id } = (start.kwargs.config.configurable ?? {}) as { assistant_id?: unknown }
   return {
     error,
@@ -19,8 +36,8 @@ export function failureOf({ start }: RunState, thrown: unknown, state: ThreadSta
     graph_id: start.graph_id,
     assistant_id: typeof assistant_id === 'string' ? assistant_id : null,
     node: nodeOf(thrown, state),
-    at: placeOf(stack),
-    stack,
+    at: frame && `${frame.file}:${frame.line}:${frame.column}`,
+    stack: stackOf(thrown)?.slice(0, LONGEST) ?? null,
   }
 }
 
@@ -37,28 +54,57 @@ function nodeOf(thrown: unknown, state: ThreadState | null): string | null {
 function stackOf(thrown: unknown): string | null {
   try {
     const stack = (thrown as { stack?: unknown } | null | undefined)?.stack
-    return typeof stack === 'string' ? stack.slice(0, LONGEST) : null
+    return typeof stack === 'string' ? stack : null
   } catch {
     return null
   }
 }
 
-/** Returns the first stack line outside of packages and Node.js: `file:line:column`. */
-function placeOf(stack: string | null): string | null {
-  for (const line of stack?.split('\n') ?? []) {
-    const [, place] = /^\s+at (?:.*\()?(.+:\d+:\d+)\)?$/.exec(line) ?? []
+/** `at f (/a/b.ts:1:2)`, `at async f (file:///a/b.js:1:2)`, `at /a/b.ts:1:2`. */
+const FRAME = /^\s+at (?:async )?(?:(.+?) \()?(.+?):(\d+):(\d+)\)?$/
+
+/** The innermost frame of an error in the folders of the application, outside of its packages; null: there is none. */
+export function frameOf(thrown: unknown, folders: readonly string[]): AppFrame | null {
+  for (const text of linesOf(thrown)) {
+    const [, name, place, line, column] = FRAME.exec(text) ?? []
     if (place === undefined) continue
-    const file = place.startsWith('file:') ? urlPath(place) : place
-    if (isAbsolute(file) && !file.includes(`${sep}node_modules${sep}`)) return file
+    const file = place.startsWith('file:') ? fileOf(place) : place
+    if (!isAbsolute(file) || !folders.some(folder => isWithin(folder, file))) continue
+    const path = relative(folders[0]!, file).replaceAll(sep, '/')
+    return { file, path, line: Number(line), column: Number(column), function: nameOf(name) }
   }
   return null
 }
 
-function urlPath(place: string): string {
-  const [, url = '', position = ''] = /^(.*?)(:\d+:\d+)$/.exec(place) ?? []
+function isWithin(folder: string, file: string): boolean {
+  const parts = relative(folder, file).split(sep)
+  return parts[0] !== '..' && !parts.includes('node_modules')
+}
+
+export const placeOf = ({ path, line, function: name }: AppFrame): ErrorPlace => ({
+  file: path.slice(-LONGEST_FILE),
+  line,
+  function: name?.slice(0, LONGEST_NAME) ?? null,
+})
+
+/** The frames of a stack: lines of the message may look like frames, because it quotes another stack. */
+function linesOf(thrown: unknown): string[] {
+  const stack = stackOf(thrown) ?? ''
+  const { message } = errorOf(thrown)
+  const from = stack.indexOf(message)
+  return (from < 0 ? stack : stack.slice(from + message.length)).split('\n')
+}
+
+/** `Object.load [as func]` is `load`. */
+function nameOf(shown: string | undefined): string | null {
+  const name = shown?.replace(/ \[as .*\]$/, '').replace(/^Object\./, '')
+  return name === undefined || name === '<anonymous>' ? null : name
+}
+
+function fileOf(url: string): string {
   try {
-    return `${fileURLToPath(url)}${position}`
+    return fileURLToPath(url)
   } catch {
-    return place
+    return url
   }
 }

@@ -5,7 +5,7 @@ import { pack } from '../../schemas/packed.js'
 import type { ThreadState } from '../../schemas/threads.js'
 import type { SpanStatus } from '../../schemas/trace.js'
 import { FROM_HOST } from '../pipe.js'
-import { failureOf } from './failure.js'
+import { failureOf, frameOf, placeOf } from './failure.js'
 import type { Graph, Snapshot } from './library/types.js'
 import { LARGEST_STATE, StateTooLarge } from './limits.js'
 import type { Host } from './port.js'
@@ -19,7 +19,7 @@ const LARGEST = 250 * 1024 * 1024
 const NOTHING = new Uint8Array(0)
 
 /** The outcome of a run. */
-export interface Outcome extends Pick<FinishHead, 'status'>, Partial<Pick<FinishHead, 'error'>> {
+export interface Outcome extends Pick<FinishHead, 'status'>, Partial<Pick<FinishHead, 'error' | 'at'>> {
   /** The error that graph code threw, for the log. */
   thrown?: unknown
 }
@@ -42,7 +42,9 @@ export async function settle(run: RunState, outcome: Outcome): Promise<void> {
     if (outcome.status === 'success') outcome = { status: 'error', error: errorOf(error) }
   }
   if (outcome.thrown !== undefined) {
-    const failure = failureOf(run, outcome.thrown, state)
+    const frame = frameOf(outcome.thrown, run.host.application.folders)
+    const failure = failureOf(run, outcome.thrown, { state, frame })
+    outcome = { ...outcome, at: frame === null ? null : placeOf(frame) }
     run.host.send({ kind: FROM_HOST.failed, slot: run.slot, body: Buffer.from(JSON.stringify(failure)) })
   }
   const interrupts_only = isEntrypoint(run.graph) && Object.keys(interrupts).length > 0
@@ -120,11 +122,12 @@ function excessOf(parts: readonly Uint8Array[]): StateTooLarge | null {
 
 const headOf = (
   { events, saver }: RunState,
-  { status, error }: Outcome,
+  { status, error, at }: Outcome,
   left: Left,
 ): Omit<FinishHead, 'values_size' | 'rest_size' | 'save_size'> => ({
   status,
   error: error ?? null,
+  ...(at ? { at } : {}),
   last_event_id: events.lastId(),
   head: saver?.head() ?? null,
   next: left.next ?? [],

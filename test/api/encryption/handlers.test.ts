@@ -113,6 +113,12 @@ t.test('runs, states, interrupts and histories', { skip }, async t => {
     const bad = { input: { message: `${CANARY} error` } }
     await t.rejects(client.runs.wait(failing.thread_id, 'fail', bad), new RegExp(`${CANARY} error`))
     t.match(await client.threads.get(failing.thread_id), { status: 'error', error: { message: `${CANARY} error` } })
+    const [failed] = await client.runs.list(failing.thread_id)
+    t.same((failed as { error?: object }).error, {
+      error: 'TooBadError',
+      message: `${CANARY} error`,
+      at: { file: '../basic-py/graphs.py', line: 116, function: 'bad' },
+    })
     const counter = await client.threads.create()
     t.match(await client.runs.wait(counter.thread_id, 'javascript', { input: { steps: 3 } }), { numbers: [1, 2, 3] })
     const copy = await client.threads.copy(counter.thread_id)

@@ -34,6 +34,9 @@ class Application:
         self.serde = Serde.of(description.serde)
         folder = Path(description.folder)
         extend_path([folder, *(Path(each) for each in description.dependencies)])
+        # Those of its code: first that of langgraph.json.
+        graphs = (os.path.dirname(graph.place) for graph in description.graphs if os.path.isabs(graph.place))
+        self.folders = [os.path.realpath(each) for each in (folder, *description.dependencies, *graphs)]
         rows = [self.add(source, folder) for source in description.graphs]
         self.hello: JsonObject = {"error": None, "graphs": rows, "library": self.library, **description.hello}
 

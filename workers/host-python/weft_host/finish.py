@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from .factory import AnyGraph
-from .failure import failure_of
+from .failure import failure_of, frame_of, place_of
 from .frames import FromHost
 from .limits import LARGEST_FRAME, LARGEST_STATE, StateTooLarge
 from .objects import JsonObject
@@ -24,6 +24,8 @@ class Outcome:
     error: dict[str, str] | None = None
     # The error that graph code raised, for the log.
     thrown: BaseException | None = None
+    # The place of that error in the application.
+    at: JsonObject | None = None
 
 
 @dataclass
@@ -68,18 +70,21 @@ async def settle(run: RunState, outcome: Outcome) -> None:
         if outcome.status == "success":
             outcome = Outcome("error", error_of(error), error)
     if outcome.thrown is not None:
-        report_failure(run, outcome.thrown, left.state)
+        outcome.at = report_failure(run, outcome.thrown, left.state)
     left.interrupts_only = is_entrypoint(run.graph) and bool(left.interrupts())
     await finish(run, outcome, left)
 
 
-def report_failure(run: RunState, thrown: BaseException, state: JsonObject | None) -> None:
+def report_failure(run: RunState, thrown: BaseException, state: JsonObject | None) -> JsonObject | None:
+    """Sends the log entry. Returns the place of the error in the application."""
     try:
-        body = render(failure_of(run.start, thrown, state))
+        frame = frame_of(thrown, run.host.application.folders)
+        body = render(failure_of(run.start, thrown, state, frame))
     except Exception:
         traceback.print_exc()
-        return
+        return None
     run.host.pipe.send(FromHost.FAILED, slot=run.slot, body=body)
+    return None if frame is None else place_of(frame)
 
 
 def is_entrypoint(graph: AnyGraph | None) -> bool:
@@ -169,6 +174,7 @@ def send(run: RunState, outcome: Outcome, left: Left, save: bytes, head: str | N
         {
             "status": outcome.status,
             "error": outcome.error,
+            **({} if outcome.at is None else {"at": outcome.at}),
             "last_event_id": run.events.last_id(),
             "head": head,
             "next": left.next(),

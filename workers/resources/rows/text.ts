@@ -1,7 +1,7 @@
 /** Rows as the text that clients get. Stored JSON text is inserted as it is, never parsed and serialised again. */
 
 import type { AssistantField } from '../../../schemas/assistants.js'
-import { jsonText } from '../../../schemas/exact.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { time } from '../../../schemas/json.js'
 import type { AssistantRow, AssistantVersionRow } from '../../../store/rows/assistants.js'
 import type { ItemRow } from '../../../store/rows/items.js'
@@ -104,9 +104,16 @@ export const EMPTY_STATE =
 export const stateText = (values: Uint8Array | null, rest: Uint8Array): string =>
   `{"values":${values ? decoder.decode(values) : '{}'},${decoder.decode(rest)}`
 
+/** The stored error of a run without its place in the application: what threads, wait and webhooks say of it. */
+export function plainError(stored: string): string {
+  if (!stored.includes('"at":{')) return stored
+  const { error, message } = parseJson(stored) as { error: string; message: string }
+  return json({ error, message })
+}
+
 /** The answer of wait and join (docs/spec/runs.md#wait-and-join): values, with `__interrupt__` or as `__error__`. */
 export function resultText(values: Uint8Array | null, interrupts: unknown[], error: string | null): string {
-  if (error !== null) return `{"__error__":${error}}`
+  if (error !== null) return `{"__error__":${plainError(error)}}`
   const text = values === null ? '{}' : decoder.decode(values)
   if (interrupts.length === 0) return text === 'null' ? '{}' : text
   const more = `"__interrupt__":${json(interrupts)}}`

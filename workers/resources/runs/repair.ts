@@ -9,6 +9,7 @@ import type { Active, ThreadRow } from '../../../store/rows/threads.js'
 import type { Step } from '../../../store/steps.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
+import { plainError } from '../rows/text.js'
 import { firstEligible, leftBy, statusOf } from '../rows/thread-status.js'
 import { computeFinalState, refreshLater } from '../state/final-state.js'
 import { isRefusedAnswer, settledOf } from '../state/kept-state.js'
@@ -95,7 +96,7 @@ async function settledBy(deps: Deps, thread: ThreadRow, run: RunSummary) {
     settled: settledOf(run.error, left, thread.settled),
     interrupts,
     left_by,
-    error: isRefusedAnswer(run.error) ? null : run.error,
+    error: run.error === null || isRefusedAnswer(run.error) ? null : plainError(run.error),
   }
 }
 

@@ -13,7 +13,7 @@ import { jsonText } from '../../../schemas/exact.js'
 import { validateFinishHead } from '../../../schemas/host.js'
 import { token } from '../../../schemas/ids.js'
 import { cutter } from '../../../schemas/packed.js'
-import type { RunStatus } from '../../../schemas/runs.js'
+import type { ErrorPlace, RunStatus } from '../../../schemas/runs.js'
 import type { Interrupt } from '../../../schemas/threads.js'
 import type { RunSummary } from '../../../store/rows/runs.js'
 import type { ThreadRow } from '../../../store/rows/threads.js'
@@ -33,6 +33,8 @@ import { deliver } from './webhooks.js'
 interface Outcome {
   status: RunStatus
   error: { error: string; message: string } | null
+  /** Stored with the error of the run. Threads, wait and webhooks say the error without it. */
+  at?: ErrorPlace | null
   last_event_id: number
   /** No host wrote the error as an event: readers render it. */
   render?: boolean
@@ -60,10 +62,11 @@ export async function finish(deps: Deps, lease: Lease, bytes: Uint8Array): Promi
   const rest = part(sent.rest_size)
   const save = part(sent.save_size) ?? undefined
   const output = part(sent.output_size ?? 0)
-  const { status, error, last_event_id, next, interrupts, interrupts_only = false, head } = sent
+  const { status, error, at, last_event_id, next, interrupts, interrupts_only = false, head } = sent
   return settle(deps, lease, {
     status,
     error,
+    at,
     last_event_id,
     save,
     state: { head, next, interrupts, interrupts_only, values, rest, output },
@@ -134,6 +137,8 @@ async function readFinalState(settling: Settling): Promise<Progress> {
 }
 
 const errorText = ({ error }: Outcome): string | null => (error === null ? null : jsonText(error))
+const storedErrorText = ({ error, at }: Outcome): string | null =>
+  error === null ? null : jsonText(at ? { ...error, at } : error)
 /** The result cannot be read from the thread. */
 const keepsResult = ({ run, outcome: { state } }: Settling): boolean =>
   run.temporary || state?.interrupts_only === true || (state !== undefined && state.output !== null)
@@ -175,7 +180,7 @@ const runStep = (settling: Settling): Step => {
       ended_at: now,
       updated_at: now,
       last_event_id: outcome.last_event_id,
-      error: errorText(outcome),
+      error: storedErrorText(outcome),
       cancel_due_at: null,
       ...(keepsResult(settling) ? { result } : {}),
       ...(run.webhook === null ? {} : { webhook_due_at: now }),

@@ -17,7 +17,7 @@ import type { Deliveries, Deps, WebhookHost } from '../context.js'
 import { readOrCreateSecret } from '../keys/secret-file.js'
 import { webhookHeaders, webhookRules } from '../keys/webhook-settings.js'
 import { onceInStore } from '../rows/record.js'
-import { runFields } from '../rows/text.js'
+import { plainError, runFields } from '../rows/text.js'
 import { allowedFor, isRoute, routeFault } from './webhook-check.js'
 import { type Attempt, beginAttempt, endAttempt, isDelivered, readKept } from './webhook-log.js'
 
@@ -191,7 +191,7 @@ async function payloadOf(store: Store, run: RunRow, allowed: readonly WebhookFie
     run_ended_at: `"${time(run.ended_at ?? run.updated_at)}"`,
     webhook_sent_at: `"${time(clock.now())}"`,
     values: isSent('values') ? await valuesOf(store, run) : null,
-    error: run.error,
+    error: run.error === null ? null : plainError(run.error),
   }
   const sent = Object.entries(members).filter(([name, text]) => text !== null && isSent(name))
   return `{${sent.map(([name, text]) => `"${name}":${text}`).join()}}`

@@ -1,7 +1,7 @@
 /** Why a run failed or was stopped: what a person looks for first. */
 import { CopyButton } from '../../ui/copy'
 import { Icon } from '../../ui/icon'
-import { errorTextOf, type WholeRun } from './run-data'
+import { errorTextOf, type Place, type WholeRun } from './run-data'
 import type { Step } from './steps'
 
 export function Failure({ run: { error, cancel_reason, status }, steps }: { run: WholeRun; steps: readonly Step[] }) {
@@ -28,9 +28,27 @@ export function Failure({ run: { error, cancel_reason, status }, steps }: { run:
           {failed.step !== null && `, step ${failed.step}`}.
         </p>
       )}
+      {error.at !== undefined && <Where at={error.at} />}
       {status === 'timeout' && <p>The run reached its time limit.</p>}
       {rest.length > 0 && <pre>{rest.join('\n')}</pre>}
       {cancel_reason && <p>{cancel_reason}</p>}
     </section>
+  )
+}
+
+/** Where the code of the application failed, as editors open it. */
+function Where({ at: { file, line, function: name } }: { at: Place }) {
+  const place = `${file}:${line}`
+  return (
+    <p className="run-failure-place">
+      At <span className="mono">{place}</span>
+      {name !== null && (
+        <>
+          {' '}
+          in <span className="mono">{name}</span>
+        </>
+      )}
+      <CopyButton text={place} label="Copy the file and line" />
+    </p>
   )
 }

@@ -5,7 +5,14 @@ import { conditionsOf, type Filter } from './filter'
 
 export interface Run extends Omit<SdkRun, 'kwargs' | 'metadata'> {
   metadata: { [name: string]: unknown }
-  error?: { error: string; message: string } | null
+  error?: { error: string; message: string; at?: Place } | null
+}
+
+/** The innermost frame of an error in the folder of the application. */
+export interface Place {
+  file: string
+  line: number
+  function: string | null
 }
 
 export interface Kwargs {
