@@ -34,6 +34,12 @@ const AGENT = [
   "  .addNode('ask', askPackage)",
   "  .addEdge(START, 'ask')",
   '  .compile()',
+  'function plan(): object {',
+  "  throw new Error('no plan')",
+  '}',
+  'const single = (node: () => object) => new StateGraph(Annotation.Root({})).addNode("one", node).addEdge(START, "one")',
+  'export const named = single(plan).compile()',
+  'export const nameless = single(() => plan.call(null, (null as unknown as string[])[0]!)).compile()',
 ].join('\n')
 const PACKAGE = 'export async function refuse(text) {\n  throw new RangeError(text)\n}\n'
 
@@ -92,7 +98,12 @@ t.test('an error in a node of TypeScript', async t => {
       'node_modules/refusing/package.json': '{"name":"refusing","type":"module","exports":"./index.js"}',
       'node_modules/refusing/index.js': PACKAGE,
     },
-    { failing: './src/agent.ts:graph', calling: './src/agent.ts:calling' },
+    {
+      failing: './src/agent.ts:graph',
+      calling: './src/agent.ts:calling',
+      named: './src/agent.ts:named',
+      nameless: './src/agent.ts:nameless',
+    },
   )
   const cluster = await startCluster({ app: join(folder, 'langgraph.json'), env: { LOG_FORMAT: 'json' } })
   t.teardown(() => cluster.stop())
@@ -124,6 +135,9 @@ t.test('an error in a node of TypeScript', async t => {
     { error: 'RangeError', at: { file: 'src/agent.ts', line: 16, function: 'askPackage' } },
     'the line that called a package, and not one that the message quotes',
   )
+  const placeOf = async (graph: string) => ((await errorsOf(cluster, graph)).got as { at: object }).at
+  t.same(await placeOf('named'), { file: 'src/agent.ts', line: 24, function: 'plan' })
+  t.same(await placeOf('nameless'), { file: 'src/agent.ts', line: 28, function: null })
 })
 
 t.test('an error in a node of Python', { skip: withoutPython() ?? false }, async t => {

@@ -95,10 +95,13 @@ function linesOf(thrown: unknown): string[] {
   return (from < 0 ? stack : stack.slice(from + message.length)).split('\n')
 }
 
-/** `Object.load [as func]` is `load`. */
+/** The names that V8 and the library give to functions without a name. */
+const NAMELESS = new Set(['<anonymous>', 'func'])
+
+/** `RunnableCallable.load [as func]`, as the library calls nodes, is `load`; `RunnableCallable.func` has no name. */
 function nameOf(shown: string | undefined): string | null {
-  const name = shown?.replace(/ \[as .*\]$/, '').replace(/^Object\./, '')
-  return name === undefined || name === '<anonymous>' ? null : name
+  const name = shown?.replace(/ \[as .*\]$/, '').replace(/^(?:Object|RunnableCallable)\./, '')
+  return name === undefined || NAMELESS.has(name) ? null : name
 }
 
 function fileOf(url: string): string {
