@@ -15,8 +15,25 @@ export function openLog(role: string, level: string, format: LogFormat = 'json')
   const pretty = format === 'pretty' || (format === 'auto' && isatty(2))
   // Honours NO_COLOR.
   const colors = isatty(2) && process.stderr.hasColors()
-  const out = pretty ? { write: (line: string) => void stderr.write(prettyLine(line, colors)) } : stderr
-  return pino({ name: role, level, base: { pid: process.pid }, serializers: { err: describe } }, out)
+  const readers = new Set<OnEntry>()
+  const write = (line: string) => {
+    stderr.write(pretty ? prettyLine(line, colors) : line)
+    for (const read of readers) read(line)
+  }
+  const log = pino({ name: role, level, base: { pid: process.pid }, serializers: { err: describe } }, { write })
+  readersOf.set(log, readers)
+  return log
+}
+
+/** Gets each line of a logger, and of loggers that are made from it, as JSON. */
+type OnEntry = (line: string) => void
+const readersOf = new WeakMap<Log, Set<OnEntry>>()
+
+/** `onEntry` gets what this logger writes, until it is called back. Nothing of loggers that `openLog` has not made. */
+export function followLog(log: Log, onEntry: OnEntry): () => void {
+  const readers = readersOf.get(log)
+  readers?.add(onEntry)
+  return () => void readers?.delete(onEntry)
 }
 
 /** Serializes an error like pino, with positions in the sources. `error` may be any thrown value. */

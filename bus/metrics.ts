@@ -16,16 +16,9 @@ import {
 import { ANY_POOL, event, ownInbox, poolOfInbox } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
 import { openProcessFigures } from './figures.js'
-import type { Mux } from './mux.js'
+import { type Mux, openSurvey } from './mux.js'
 
 const ASKED = event('metrics', 'asked')
-/** An answer that takes longer is missing in this scrape. */
-const ANSWER_MS = 1_000
-/** Workers that were not known before have this time. */
-const NEWCOMER_MS = 150
-/** Reports and samples in them are bounded, and those of a pool are its own: a worker that lies costs its own figures only. */
-const MAX_REPORTS = 1_000
-const MAX_OF_POOL = 100
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
@@ -60,31 +53,13 @@ export function answerMetrics(link: Link, { role, worker, hosts }: Reporter): { 
   }
 }
 
-/** Asks all workers. It ends when those that answered the last time have answered, at the latest after a second. */
+/** Asks all workers. */
 export function openReports(mux: Mux): { ask(): Promise<MetricsReport[]> } {
-  let known = new Set<string>()
-  return {
-    async ask() {
-      const reports = new Map<string, MetricsReport>()
-      const asked = performance.now()
-      const timer = { isOver: false }
-      const collected = mux.many(
-        ASKED,
-        new Uint8Array(),
-        message => {
-          const report = reportIn(message)
-          const name = report === null ? '' : `${report.role} ${report.pool ?? ''} ${report.worker}`
-          if (report !== null && mayAdd(reports, name, report.pool)) reports.set(name, report)
-          return timer.isOver || isComplete(reports, known, asked)
-        },
-        ANSWER_MS,
-      )
-      await Promise.race([collected.catch(() => {}), pause(reports, () => known, asked)])
-      timer.isOver = true
-      known = new Set(reports.keys())
-      return [...reports.values()]
-    },
-  }
+  const survey = openSurvey(mux, ASKED, message => {
+    const value = reportIn(message)
+    return value && { name: `${value.role} ${value.pool ?? ''} ${value.worker}`, pool: value.pool, value }
+  })
+  return { ask: () => survey.ask(new Uint8Array()) }
 }
 
 /**
@@ -100,25 +75,6 @@ function reportIn({ subject, data }: Msg): MetricsReport | null {
   if (pool === ANY_POOL) return { role, ...given }
   const own = samples.map(one => ({ ...one, labels: { ...one.labels, pool } }))
   return { role: 'graphs', worker, pool, samples: own, hosts: (hosts ?? []).map(host => ({ ...host, pool })) }
-}
-
-function mayAdd(reports: ReadonlyMap<string, MetricsReport>, name: string, pool: string | undefined): boolean {
-  if (reports.has(name)) return true
-  if (reports.size >= MAX_REPORTS) return false
-  return pool === undefined || [...reports.values()].filter(one => one.pool === pool).length < MAX_OF_POOL
-}
-
-const isComplete = (reports: ReadonlyMap<string, unknown>, known: ReadonlySet<string>, asked: number): boolean =>
-  performance.now() - asked >= NEWCOMER_MS && [...known].every(name => reports.has(name))
-
-/** Ends when all are complete, without a further answer. */
-async function pause(
-  reports: ReadonlyMap<string, unknown>,
-  known: () => ReadonlySet<string>,
-  asked: number,
-): Promise<void> {
-  while (performance.now() - asked < ANSWER_MS && !isComplete(reports, known(), asked))
-    await new Promise(done => setTimeout(done, NEWCOMER_MS / 3))
 }
 
 const LABEL = /^[a-z][a-z_]{0,31}$/

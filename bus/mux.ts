@@ -112,3 +112,66 @@ export function openMux(link: Link): Mux {
     },
   }
 }
+
+/** An answer that takes longer is missing. */
+const ANSWER_MS = 1_000
+/** Workers that were not known before have this time. */
+const NEWCOMER_MS = 150
+/** Answers are bounded, and those of a pool are its own: a worker that lies costs its own place only. */
+const MAX_ANSWERS = 1_000
+const MAX_OF_POOL = 100
+
+/** An answer that could be read. `name` is unique among the workers. */
+export interface Surveyed<T> {
+  name: string
+  pool: string | undefined
+  value: T
+}
+
+/** A question to all workers. It ends when those that answered the last time have answered, at the latest after a second. */
+export interface Survey<T> {
+  ask(payload: Uint8Array): Promise<T[]>
+}
+
+/** `read`: null for an answer that cannot be read. */
+export function openSurvey<T>(mux: Mux, subject: string, read: (message: Msg) => Surveyed<T> | null): Survey<T> {
+  let known = new Set<string>()
+  return {
+    async ask(payload) {
+      const answers = new Map<string, Surveyed<T>>()
+      const asked = performance.now()
+      const timer = { isOver: false }
+      const collected = mux.many(
+        subject,
+        payload,
+        message => {
+          const answer = read(message)
+          if (answer !== null && mayAdd(answers, answer)) answers.set(answer.name, answer)
+          return timer.isOver || isComplete(answers, known, asked)
+        },
+        ANSWER_MS,
+      )
+      await Promise.race([collected.catch(() => {}), pause(answers, () => known, asked)])
+      timer.isOver = true
+      known = new Set(answers.keys())
+      return [...answers.values()].map(({ value }) => value)
+    },
+  }
+}
+
+type Answers = ReadonlyMap<string, Pick<Surveyed<unknown>, 'pool'>>
+
+function mayAdd(answers: Answers, { name, pool }: Pick<Surveyed<unknown>, 'name' | 'pool'>): boolean {
+  if (answers.has(name)) return true
+  if (answers.size >= MAX_ANSWERS) return false
+  return pool === undefined || [...answers.values()].filter(one => one.pool === pool).length < MAX_OF_POOL
+}
+
+const isComplete = (answers: Answers, known: ReadonlySet<string>, asked: number): boolean =>
+  performance.now() - asked >= NEWCOMER_MS && [...known].every(name => answers.has(name))
+
+/** Ends when all are complete, without a further answer. */
+async function pause(answers: Answers, known: () => ReadonlySet<string>, asked: number): Promise<void> {
+  while (performance.now() - asked < ANSWER_MS && !isComplete(answers, known(), asked))
+    await new Promise(done => setTimeout(done, NEWCOMER_MS / 3))
+}

@@ -2,6 +2,7 @@
 import type { Caller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import type { Follower } from '../bus/follow.js'
+import type { Logs } from '../bus/logs.js'
 import type { Tracer } from '../bus/otlp/traces.js'
 import type { Tunnels } from '../bus/tunnel.js'
 import type { Versions } from '../bus/versions.js'
@@ -82,6 +83,8 @@ export interface Edge {
   /** Requests of each route. */
   traffic: Traffic
   metrics: { collect(edge: Edge): Promise<CollectedMetrics> }
+  /** The log lines of graph workers. */
+  logs: Logs
   /** The LangGraph of the built-in application. */
   library: Library
   controlKey: ControlKey

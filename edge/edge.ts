@@ -4,6 +4,7 @@ import { openCaller } from '../bus/call.js'
 import type { Link } from '../bus/connect.js'
 import { openFollower } from '../bus/follow.js'
 import type { Lifecycle } from '../bus/lifecycle.js'
+import { openLogs } from '../bus/logs.js'
 import { openMux } from '../bus/mux.js'
 import { openTracer } from '../bus/otlp/traces.js'
 import { openTunnels } from '../bus/tunnel.js'
@@ -34,6 +35,7 @@ import { openPenalty } from './http/penalty.js'
 import { openTraffic } from './http/traffic.js'
 import { openKeys } from './keys.js'
 import { openLibrary } from './library.js'
+import { logs } from './logs.js'
 import { exportEdgeMetrics, metrics, openMetrics } from './metrics.js'
 import { docs, docsFile, openapi } from './openapi/pages.js'
 import { consoleFile, consoleLink, consolePage, openConsole } from './pages/console.js'
@@ -125,6 +127,7 @@ export async function openEdge({ config, application, link, life }: EdgeOptions)
     tracer,
     traffic: openTraffic(ROUTES),
     metrics: figures,
+    logs: openLogs(mux),
     openapi: {},
     deployed,
     self: owned('requests of its own', openSelf()),
@@ -227,6 +230,7 @@ const answersOf = (edge: Edge): Record<AnswerKind, Answerer> => ({
   ready: exchange => ready(edge, exchange),
   info: exchange => info(edge, exchange),
   metrics: exchange => metrics(edge, exchange),
+  logs: exchange => logs(edge, exchange),
   openapi: exchange => openapi(edge, exchange),
   ui: (exchange, route, body) => component(edge, exchange, route, body),
   'ui-file': (exchange, route) => componentFile(edge, exchange, route),

@@ -24,6 +24,7 @@ export type AnswerKind =
   | 'ready'
   | 'info'
   | 'metrics'
+  | 'logs'
   | 'openapi'
   | 'docs'
   | 'docs-file'
@@ -110,6 +111,7 @@ const ROWS: readonly Row[] = [
   { method: 'GET', path: '/ready', answer: 'ready', subject: rpc('system', 'ready'), auth: 'public' },
   { method: 'GET', path: '/info', answer: 'info', subject: '', auth: 'public' },
   { method: 'GET', path: '/metrics', answer: 'metrics', subject: rpc('system', 'metrics'), auth: 'public' },
+  { method: 'GET', path: '/workers/logs', answer: 'logs', subject: '', auth: 'public' },
   { method: 'GET', path: '/openapi.json', answer: 'openapi', subject: '', auth: 'public' },
   { method: 'GET', path: '/docs', answer: 'docs', subject: '', auth: 'public' },
   { method: 'GET', path: '/docs/:file', answer: 'docs-file', subject: '', auth: 'public' },

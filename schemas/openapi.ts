@@ -47,7 +47,7 @@ import type {
   ThreadSearch,
   ThreadState,
 } from './threads.js'
-import type { RunSpans } from './trace.js'
+import type { LogLines, RunSpans } from './trace.js'
 import type { WebhookDeliveries } from './webhooks.js'
 
 /** Every body of a request or an answer that a route names. */
@@ -152,6 +152,7 @@ interface Bodies {
   ThreadState: ThreadState
   ThreadStates: ThreadState[]
   Truncate: Truncate
+  LogLines: LogLines
   RunSpans: RunSpans
   WebhookDeliveries: WebhookDeliveries
 }

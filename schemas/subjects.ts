@@ -113,7 +113,8 @@ export const ownInbox = (reply: string, pool: string | undefined): string =>
 export function poolOfSubject(subject: string): string {
   const [kind, pool = '', third] = subject.split('.', 3)
   if (kind === 'host' || kind === 'slots' || kind === 'ctl') return pool
-  return kind === 'event' && pool === 'metrics' && third === 'asked' ? ANY_POOL : ''
+  const asksAll = kind === 'event' && (pool === 'metrics' || pool === 'logs') && third === 'asked'
+  return asksAll ? ANY_POOL : ''
 }
 
 export const EVENTS_PER_BLOCK = 1024

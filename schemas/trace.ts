@@ -1,4 +1,7 @@
-/** Traces (W3C Trace Context): what travels with a request, and the spans of a run, as hosts record and clients read them. */
+/**
+ * What is recorded of runs, as hosts write and clients read it. Traces (W3C Trace Context): what travels with a request, and
+ * the spans of a run. Log lines of graph workers and their hosts, which edges ask for.
+ */
 import typia, { type tags } from 'typia'
 
 /** The header `traceparent`. */
@@ -82,4 +85,68 @@ export interface RunSpans {
   spans: RunSpan[]
   /** Parts that were not recorded. */
   left_out: number
+}
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+/** Lines in one answer. */
+export const MAX_LOG_LINES = 1_000
+
+/** Body of `event.logs.asked`. All conditions must hold. */
+export interface LogQuery {
+  run_id?: string & tags.MaxLength<64>
+  /** A part of the line, in any case. */
+  text?: string & tags.MaxLength<1000>
+  /** This level or a higher one. */
+  level?: LogLevel
+  /** The newest so many. */
+  limit: number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<1000>
+}
+
+/** A line as its graph worker tells it. */
+export interface WorkerLine {
+  /** Number in the worker, in the order in which lines came. */
+  id: number & tags.Type<'uint64'>
+  /** Milliseconds since the epoch. */
+  time: number
+  level: LogLevel
+  /** log: of the graph worker itself. */
+  stream: 'stdout' | 'stderr' | 'log'
+  /** The process that wrote it: `graph host 4711`. */
+  process: string & tags.MaxLength<64>
+  text: string & tags.MaxLength<8192>
+  run_id: (string & tags.MaxLength<64>) | null
+  thread_id: (string & tags.MaxLength<64>) | null
+  graph_id: (string & tags.MaxLength<512>) | null
+}
+
+/** The answer of a graph worker. */
+export interface LogReport {
+  app: string & tags.MaxLength<128>
+  /** As in the figures of the worker. */
+  worker: string & tags.MinLength<1> & tags.MaxLength<128>
+  /** The oldest first. */
+  lines: WorkerLine[] & tags.MaxItems<1000>
+}
+
+export const validateLogQuery = typia.createValidate<LogQuery>()
+export const validateLogReport = typia.createValidate<LogReport>()
+
+/** A line as clients read it. */
+export interface LogLine extends Omit<WorkerLine, 'id' | 'time'> {
+  /** Unique among the lines of all workers. */
+  id: string
+  /** ISO 8601. */
+  time: string
+  worker: string
+  pool: string
+}
+
+/** The answer of `GET /workers/logs`. */
+export interface LogLines {
+  /** The oldest first. */
+  lines: LogLine[]
+  /** The workers that have answered. */
+  workers: { worker: string; pool: string }[]
 }

@@ -247,3 +247,6 @@ export function readFrames(
     need = have < HEAD ? HEAD : HEAD + all.readUInt32LE(20)
   })
 }
+
+/** Before a text of this slot in the output of a host (child/output-marks.ts). Also in weft_host/process.py. */
+export const markOf = (slot: number): string => `\u001b_w${slot}\u001b\\`

@@ -7,7 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { dirname } from 'node:path'
 import { Duplex } from 'node:stream'
 import { type Frame, frameWriter, readFrames } from '../pipe.js'
-import { forwardOutput } from './output.js'
+import { forwardOutput, type OutputLine } from './output.js'
 import { asUser, type HostUser, homeOf, inheritedEnv, killGroup, startIn } from './process.js'
 import { inSandbox, type Sandbox } from './sandbox.js'
 
@@ -50,6 +50,8 @@ export interface ChildOptions {
   onError: (error: Error) => void
   /** The process has ended, and everything it sent was read. */
   onExit: (exit: ChildExit) => void
+  /** A line of its output. */
+  onLine?: ((line: OutputLine) => void) | undefined
 }
 
 export interface ChildExit {
@@ -94,7 +96,7 @@ export function startChild(options: ChildOptions): Child {
   })
   const pid = child.pid ?? 0
   const [pipe, notes] = [streamOf(child, 3), streamOf(child, 4)]
-  const output = forwardOutput(child, name)
+  const output = forwardOutput(child, name, { onLine: options.onLine })
   const pauses = new Set<object>()
   let hasExited = false
   let killed = false

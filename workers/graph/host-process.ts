@@ -6,6 +6,7 @@ import type { Log } from '../../bus/log.js'
 import { type Hello, type LastWords, validateHello, validateLastWords } from '../../schemas/host.js'
 import { TransientSet } from '../../schemas/transient.js'
 import { sayWhileLoading } from '../child/loading.js'
+import type { OutputLine } from '../child/output.js'
 import type { HostUser } from '../child/process.js'
 import { killGroup } from '../child/process.js'
 import type { Sandbox } from '../child/sandbox.js'
@@ -71,6 +72,8 @@ export interface HostOptions {
   onRetire: (host: GraphHost) => void
   /** The host has ended, and everything it sent was read. */
   onExit: (host: GraphHost, end: HostEnd) => void
+  /** A line of its output. */
+  onLine?: ((host: GraphHost, line: OutputLine) => void) | undefined
 }
 
 export function startHost(options: HostOptions): GraphHost {
@@ -91,6 +94,7 @@ export function startHost(options: HostOptions): GraphHost {
     onFrame: onPipe,
     onNote,
     onMalformed: reject,
+    onLine: line => options.onLine?.(host, line),
     onError: error => log.error({ err: error }, 'a graph host could not be started'),
     onExit(exit) {
       clearInterval(pings)

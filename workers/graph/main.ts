@@ -6,7 +6,8 @@ import { openCaller } from '../../bus/call.js'
 import type { Link } from '../../bus/connect.js'
 import { sample } from '../../bus/figures.js'
 import type { Lifecycle } from '../../bus/lifecycle.js'
-import type { Log } from '../../bus/log.js'
+import { followLog, type Log } from '../../bus/log.js'
+import { answerLogs } from '../../bus/logs.js'
 import { answerMetrics } from '../../bus/metrics.js'
 import { openMux } from '../../bus/mux.js'
 import { exportMetrics } from '../../bus/otlp/metrics.js'
@@ -35,7 +36,9 @@ import { watchAppFiles } from './app-files.js'
 import { startAppHost } from './app-host.js'
 import { openEncryptor } from './encryptor.js'
 import { reasonOf } from './host-end.js'
+import type { HostOptions } from './host-process.js'
 import { hostFigures } from './host-reports.js'
+import { openLogRing } from './log-ring.js'
 import { startPools } from './pools.js'
 import { openSupervisor } from './supervisor.js'
 import { openHostSockets } from './way-back.js'
@@ -106,6 +109,7 @@ export async function startGraphs(
     python,
     env,
     log: link.log,
+    onLine: keepLog({ config, link, life, pool, supervisor }),
   }
   const sockets = await openHostSockets(link, user, link.log)
   life.push({ name: 'requests of graphs', stop: () => sockets.close() })
@@ -219,12 +223,29 @@ async function reportFigures({ config, link, life, pool, supervisor, hosts }: Me
       sample('weft_lease_age_seconds', supervisor.leaseAge() / 1_000, { pool }),
     ]
   })
-  const worker = `${hostname()}.${process.pid}.${pool}`
+  const worker = nameOf(pool)
   const metrics = answerMetrics(link, { role: 'graphs', worker, hosts: supervisor.hostReports })
   life.push({ name: 'metrics', quiet: () => metrics.close() })
   const exported = await exportMetrics(config, link, { role: 'graphs', worker })
   if (exported !== null) life.push({ name: 'metrics for the collector', stop: () => exported.stop() })
 }
+
+/** The name of this worker for operators. */
+const nameOf = (pool: string): string => `${hostname()}.${process.pid}.${pool}`
+
+/** Keeps what hosts write, for edges that ask. The worker logs each run: only its own warnings and errors are kept. */
+function keepLog({ config, link, life, pool, supervisor }: Omit<Measured, 'hosts'>): HostOptions['onLine'] {
+  const ring = openLogRing()
+  const own = `graph worker ${process.pid}`
+  const unfollow = followLog(link.log, line => {
+    if (WARNING.test(line)) ring.add({ stream: 'log', process: own, text: line.trimEnd(), run: null })
+  })
+  const lines = answerLogs(link, { app: config.app_id, worker: nameOf(pool), find: ring.find })
+  life.push({ name: 'lines of the log', quiet: () => lines.close(), stop: unfollow })
+  return (host, { stream, slot, text }) =>
+    ring.add({ stream, process: `graph host ${host.pid}`, text, run: supervisor.runOf(host, slot) })
+}
+const WARNING = /^\{"level":(?:[4-9]\d|\d{3})/
 
 /** After the start, which needs the cores. */
 const WARM_MS = 1_000

@@ -63,6 +63,7 @@ export interface PoolOptions {
   onHostEnd: (host: GraphHost, end: HostEnd) => void
   /** A host became ready, has ended, or its event loop stands or turns: `pick` may return another answer now. */
   onChange: () => void
+  onLine?: HostOptions['onLine']
 }
 
 export function startPool({
@@ -78,6 +79,7 @@ export function startPool({
   onBlocked,
   onHostEnd,
   onChange,
+  onLine,
 }: PoolOptions): HostPool {
   const hosts = new Set<GraphHost>()
   const starting = new Set<GraphHost>()
@@ -103,6 +105,7 @@ export function startPool({
       onFrame,
       onBlocked,
       onTurn: onChange,
+      onLine,
       onRetire: retire,
       onExit,
     })

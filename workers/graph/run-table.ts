@@ -98,6 +98,10 @@ export function newActiveRun(
 
 /** The last run of a slot that is free again. */
 export interface FormerRun {
+  run_id: RunId
+  thread_id: string
+  /** The process of its host. */
+  pid: number
   graph_id: string
   wasStopped: boolean
 }
@@ -170,7 +174,9 @@ export function openRunTable(): RunTable {
       waiting.delete(run)
       if (run.host === null) return
       slots.delete(run.slot)
-      former.set(run.slot, { graph_id: run.lease.graph_id, wasStopped: run.stopReason !== null })
+      const { graph_id, thread_id } = run.lease
+      const { pid } = run.host
+      former.set(run.slot, { run_id: run.run_id, thread_id, graph_id, pid, wasStopped: run.stopReason !== null })
       if (former.size > MAX_FORMER) former.delete(former.keys().next().value!)
       free(run.host, run.slot)
     },

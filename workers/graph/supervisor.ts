@@ -26,6 +26,7 @@ import { logFailure, publishEvents } from './host-events.js'
 import type { GraphHost } from './host-process.js'
 import { reportHosts } from './host-reports.js'
 import { HEARTBEAT_MS, openLeaseClient, STORE_MS } from './lease-client.js'
+import type { LineRun } from './log-ring.js'
 import { openMisplaced } from './misplaced.js'
 import { openOffers } from './offers.js'
 import type { HostPool } from './pool.js'
@@ -78,6 +79,8 @@ export interface Supervisor {
   running(): number
   /** The hosts, and which run holds the event loop of each. */
   hostReports(): HostReport[]
+  /** The run of a slot, also when it has ended: its last output may come later. */
+  runOf(host: GraphHost, slot: number): LineRun | null
   /** Milliseconds since the oldest confirmed heartbeat of a run; 0 without runs. */
   leaseAge(): number
   /** Wake-ups since the start. */
@@ -277,6 +280,13 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
     callAny: calls.callAny,
     foreignFrames: () => foreign,
     running: table.size,
+    runOf(host, slot) {
+      if (slot === 0) return null
+      const lease = table.get(host, slot)?.lease
+      if (lease !== undefined) return lease
+      const former = table.formerRun(slot)
+      return former?.pid === host.pid ? former : null
+    },
     hostReports: () => reportHosts(hosts?.all() ?? [], table, config.app_id, pool),
     leaseAge: () => {
       const now = monotonicMs()

@@ -12,12 +12,14 @@ import { Socket } from 'node:net'
 import { registerLoopback } from './app/loopback.js'
 import { loadApplication } from './application.js'
 import { startWatchdog } from './guards/watchdog.js'
+import { markOutput } from './output-marks.js'
 import { Stopped } from './run.js'
 import { serveHost } from './server.js'
 import { tuneStores } from './storage/item-queue.js'
 
 const { WEFT_APP: path, WEFT_NOTES_FD: notes, WEFT_LOOPBACK: sockets } = process.env
 const watchdog = startWatchdog(notes === undefined ? null : Number(notes))
+markOutput(watchdog.slot)
 const stream = new Socket({ fd: 3 })
 // The parent process has ended: no process waits for results of this host.
 for (const event of ['end', 'close', 'error']) stream.on(event, () => process.exit(0))

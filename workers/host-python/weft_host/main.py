@@ -23,7 +23,7 @@ from .description import read_description
 from .frames import FromHost
 from .pipe import Pipe
 from .port import Host
-from .process import PIPE_FD, exit_on_failure, keep_pipes, leave, new_loop, run_forever
+from .process import PIPE_FD, exit_on_failure, keep_pipes, leave, mark_output, new_loop, run_forever
 from .server import Server
 from .threads import THREADS, SlotThreads
 from .watchdog import Watchdog, current_slot
@@ -35,6 +35,7 @@ YOUNG = (50_000, 50, 100)
 
 def main() -> None:
     notes_fd = keep_pipes()
+    mark_output(current_slot.get)
     loop = new_loop()
     asyncio.set_event_loop(loop)
     threads = SlotThreads(current_slot.get, int(os.environ.get("WEFT_HOST_THREADS") or THREADS))

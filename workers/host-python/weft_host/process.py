@@ -10,7 +10,9 @@ import contextlib
 import io
 import os
 import sys
+import threading
 import traceback
+from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
 from .watchdog import Watchdog
@@ -31,6 +33,42 @@ def keep_pipes() -> int | None:
         if isinstance(output, io.TextIOWrapper):
             output.reconfigure(line_buffering=True, errors="backslashreplace")
     return notes_fd
+
+
+def mark_output(slot_of: Callable[[], int]) -> None:
+    """
+    Marks what a run writes to stdout and stderr: the supervisor then knows whose line it is (child/output-marks.ts).
+    `slot_of`: the slot whose code is running; 0: none.
+    """
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            mark(cast("io.TextIOWrapper[Any]", output), slot_of)
+
+
+def mark_of(slot: int) -> str:
+    return f"\x1b_w{slot}\x1b\\"
+
+
+def mark(output: io.TextIOWrapper[Any], slot_of: Callable[[], int]) -> None:
+    """The parts of one print() are separate writes: they share their marks when they end with a line."""
+    write = output.write
+    lock = threading.RLock()
+    last = 0
+
+    def marked(text: str, /) -> int:
+        nonlocal last
+        slot = slot_of()
+        if not isinstance(text, str) or (slot == 0 and last == 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return write(text)
+        with lock:
+            begin = "" if slot == last else mark_of(slot)
+            is_whole = text.endswith("\n")
+            end = mark_of(0) if is_whole and slot != 0 else ""
+            last = 0 if is_whole else slot
+            write(f"{begin}{text}{end}")
+        return len(text)
+
+    output.write = marked  # type: ignore[method-assign]
 
 
 def close_pipes(notes_fd: int | None) -> None:
