@@ -41,7 +41,7 @@ const linesOf = ({ worker, pool, lines }: PoolReport): LogLine[] =>
   lines.map(({ id, time: at, ...line }) => ({ id: `${worker}:${id}`, time: time(at), worker, pool, ...line }))
 
 /**
- * Of which workers the caller may read the lines; null: of none. A key that may read gets all; without one, those of an
+ * Chooses the workers whose lines the caller may read; null: none. A key that may read gets all; without one, those of an
  * application whose API is open to everybody.
  */
 async function readersRight(edge: Edge, exchange: Exchange): Promise<((report: PoolReport) => boolean) | null> {

@@ -88,6 +88,14 @@ export const PAGES: readonly PageRow[] = [
     Page: lazy(() => import('./pages/workers')),
   },
   {
+    path: '/logs',
+    title: 'Logs',
+    note: 'lines of graphs and workers, followed',
+    icon: 'log',
+    group: 'Operate',
+    Page: lazy(() => import('./pages/logs')),
+  },
+  {
     path: '/crons',
     title: 'Crons',
     note: 'runs by schedule',

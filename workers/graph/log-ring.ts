@@ -5,7 +5,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { LOG_LEVELS, type LogLevel, type LogQuery, type WorkerLine } from '../../schemas/trace.js'
 
-/** Of one worker. */
+/** What one worker keeps. */
 const MAX_LINES = 10_000
 const MAX_CHARS = 4 * 1024 * 1024
 const MAX_AGE_MS = 60 * 60 * 1000
@@ -127,7 +127,7 @@ function structureOf(text: string): Structured | null {
 
 /** The message of an entry of this worker, its stack, and what else it says. */
 function sentenceOf(entry: Structured): string {
-  const { level, time, pid, name, msg, err, run_id, thread_id, graph_id, ...rest } = entry as {
+  const { level, time, pid, name, msg, err, run_id, thread_id, graph_id, assistant_id, ...rest } = entry as {
     [member: string]: unknown
   }
   const { stack, type, message } = (err ?? {}) as NonNullable<Structured['err']>

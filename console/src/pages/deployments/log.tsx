@@ -1,13 +1,12 @@
-import { useLayoutEffect, useRef, useState } from 'react'
+import { useState } from 'react'
 import { Choices } from '../../ui/choices'
+import { LogBox } from '../../ui/log-box'
 import { Trouble } from '../../ui/notice'
 import { clockText } from '../../ui/time'
 import { useLog } from './use-log'
 
 const STAGES = ['All', 'Build', 'Deploy', 'Runtime'] as const
 const ALL = 'build,deploy,runtime'
-/** As near to the end as this, in pixels, the log follows its last line. */
-const NEAR = 40
 
 interface LogProps {
   deployment: string
@@ -18,11 +17,6 @@ interface LogProps {
 export function Log({ deployment, revision }: LogProps) {
   const [stage, setStage] = useState<(typeof STAGES)[number]>('All')
   const { lines, error } = useLog(deployment, revision, stage === 'All' ? ALL : stage.toLowerCase())
-  const box = useRef<HTMLDivElement>(null)
-  const follows = useRef(true)
-  useLayoutEffect(() => {
-    if (follows.current && lines.length > 0) box.current?.scrollTo(0, box.current.scrollHeight)
-  }, [lines])
   return (
     <section className="card" aria-label="Log">
       <div className="state-head">
@@ -33,23 +27,13 @@ export function Log({ deployment, revision }: LogProps) {
         <Trouble error={error} />
         {lines.length === 0 && error === null && <p className="muted">No line yet.</p>}
         {lines.length > 0 && (
-          <div
-            ref={box}
-            className="log"
-            role="log"
-            aria-label="Lines"
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keys
-            tabIndex={0}
-            onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
-              follows.current = scrollHeight - scrollTop - clientHeight < NEAR
-            }}
-          >
+          <LogBox label="Lines" lines={lines}>
             {lines.map(({ id, timestamp, level, message }) => (
               <div key={id} className={/^(ERROR|CRITICAL)$/.test(level) ? 'bad' : undefined}>
                 <time className="muted">{clockText(new Date(timestamp).toISOString())}</time> {message}
               </div>
             ))}
-          </div>
+          </LogBox>
         )}
       </div>
     </section>

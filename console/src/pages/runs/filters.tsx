@@ -1,13 +1,13 @@
 /** The conditions of the list. Each change is in the address at once. */
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import { client } from '../../api/client'
 import { useLoad } from '../../api/load'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
+import { Choice, Typed } from '../../ui/filter-fields'
 import { type Filter, isAny, isSpan, STATUSES, type Status } from './filter'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-const TYPING_MS = 400
 const ASSISTANTS = 1_000
 
 interface FiltersProps {
@@ -114,65 +114,6 @@ const Statuses = ({
     ))}
   </fieldset>
 )
-
-interface ChoiceProps {
-  label: string
-  any: string
-  values: readonly string[]
-  nameOf?: (value: string) => string
-  value: string
-  onChange: (value: string) => void
-}
-
-const Choice = ({ label, any, values, nameOf = String, value, onChange }: ChoiceProps) => (
-  <Field label={label}>
-    {id => (
-      <select id={id} value={value} onChange={({ target }) => onChange(target.value)}>
-        <option value="">{any}</option>
-        {values.map(one => (
-          <option key={one} value={one}>
-            {nameOf(one)}
-          </option>
-        ))}
-      </select>
-    )}
-  </Field>
-)
-
-interface TypedProps {
-  label: string
-  placeholder: string
-  value: string
-  fault?: (text: string) => string | null
-  onChange: (value: string) => void
-}
-
-/** A text that counts when its author pauses. */
-function Typed({ label, placeholder, value, fault = () => null, onChange }: TypedProps) {
-  const [text, setText] = useState(value)
-  const wrong = fault(text.trim())
-  useEffect(() => setText(value), [value])
-  useEffect(() => {
-    const next = text.trim()
-    if (next === value || wrong !== null) return
-    const timer = setTimeout(() => onChange(next), TYPING_MS)
-    return () => clearTimeout(timer)
-  })
-  return (
-    <Field label={label} error={wrong}>
-      {id => (
-        <input
-          id={id}
-          value={text}
-          placeholder={placeholder}
-          spellCheck={false}
-          maxLength={1_000}
-          onChange={({ target }) => setText(target.value)}
-        />
-      )}
-    </Field>
-  )
-}
 
 const TIMES = { '': 'Any time', hour: 'Last hour', day: 'Last day', week: 'Last week' } as const
 const SINCE = 'since'

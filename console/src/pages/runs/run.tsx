@@ -12,6 +12,7 @@ import { EventCard } from './event-card'
 import { useEvents } from './events'
 import { Facts } from './facts'
 import { Failure } from './failure'
+import { LogCard } from './log-card'
 import { type Execution, hasEnded, type WholeRun, wholeRun } from './run-data'
 import { StepCard } from './step-card'
 import { stepsOf, useStates } from './steps'
@@ -81,6 +82,7 @@ function Loaded({ run, error, reload }: { run: WholeRun; error: unknown; reload:
       <Values run={run} end={end} />
       <StepCard run={run} steps={steps} isLoading={states.loading && states.data === undefined} error={states.error} />
       <Waterfall threadId={thread_id} runId={run_id} />
+      <LogCard run={run} />
       {kwargs.webhook !== null && <Deliveries threadId={thread_id} runId={run_id} />}
       <EventCard events={events} hasEnded={hasEnded(run)} hasSteps={steps.list.length > 0} />
       <details className="card run-request">
