@@ -38,7 +38,8 @@ const ended = async (assistant_id: string, input: object, more: object = {}): Pr
 }
 
 t.before(async () => {
-  stage = await openStage({ WEFT_KEEP_ENDED_MS: `${KEPT_MS}` }, 'test/apps/basic')
+  // Without spans a run shows its nodes; test/console/waterfall.test.ts has the others.
+  stage = await openStage({ WEFT_KEEP_ENDED_MS: `${KEPT_MS}`, WEFT_RUN_SPANS_HOURS: '0' }, 'test/apps/basic')
   send = sender(stage.cluster.url)
   const threads = await Promise.all(Array.from({ length: 10 }, newThread))
   for (let i = 0; i < DELAYED; i += threads.length)
@@ -274,13 +275,7 @@ t.test('nodes of an interrupted run, and of the run that answers it', async t =>
   const run = await ended('ask', { question: 'how?' })
   const page = await stage.open(`/runs/${run.thread_id}/${run.run_id}`)
   const nodes = page.getByRole('region', { name: 'Nodes' })
-  await nodes
-    .getByText('asks')
-    .waitFor()
-    .catch(async e => {
-      await page.screenshot({ path: '/tmp/rp/asks.png' })
-      throw e
-    })
+  await nodes.getByText('asks').waitFor()
   const answer = { assistant_id: 'ask', command: { resume: 'so' } }
   const { run_id } = await ask<Run>('POST', `/threads/${run.thread_id}/runs`, answer)
   await ask('GET', `/runs/${run_id}/join`)

@@ -41,12 +41,27 @@ t.test('shows nodes, models with tokens, and tools with errors', async t => {
   t.match(await row('Parrot').textContent(), /model.*parrot-1 · 7 → 2 tokens · first after/s)
   t.match(await row('broken').textContent(), /tool.*error.*no such word/s)
   t.match(await waterfallOf(page).textContent(), /7 \+ 2 tokens/)
+  t.equal(await page.getByRole('region', { name: 'Nodes' }).count(), 0, 'nodes are shown once')
   t.same(await seriousDefects(page), [])
   await photograph(page, 'waterfall')
   for (const colorScheme of ['dark', 'light'] as const) {
     await page.emulateMedia({ colorScheme })
     t.same(await seriousDefects(page), [], colorScheme)
   }
+})
+
+t.test('a run without checkpoints says which node failed', async t => {
+  const { run_id, thread_id } = await send<{ run_id: string; thread_id: string }>('/runs', {
+    assistant_id: 'fail',
+    input: {},
+  })
+  const page = await stage.open(`/runs/${thread_id}/${run_id}`)
+  const error = page.getByRole('region', { name: 'Error' })
+  await error.getByText('In the node bad.', { exact: true }).waitFor()
+  await error.getByText('graphs.mjs:68', { exact: true }).waitFor()
+  t.equal(await page.getByRole('region', { name: 'Nodes' }).count(), 0)
+  // Its state and its events are gone.
+  stage.errors()
 })
 
 t.test('parts are closed and opened with the keyboard', async t => {

@@ -2,9 +2,17 @@
 import { CopyButton } from '../../ui/copy'
 import { Icon } from '../../ui/icon'
 import { errorTextOf, type Place, type WholeRun } from './run-data'
+import { failedNodeOf, type Spans } from './spans'
 import type { Step } from './steps'
 
-export function Failure({ run: { error, cancel_reason, status }, steps }: { run: WholeRun; steps: readonly Step[] }) {
+interface FailureProps {
+  run: WholeRun
+  steps: readonly Step[]
+  /** Null: they are not known yet. */
+  spans: Spans | null
+}
+
+export function Failure({ run: { error, cancel_reason, status }, steps, spans }: FailureProps) {
   if (!error)
     return cancel_reason ? (
       <p className="card run-stopped">
@@ -15,6 +23,8 @@ export function Failure({ run: { error, cancel_reason, status }, steps }: { run:
   const text = errorTextOf(error)
   const [first = '', ...rest] = text.split('\n')
   const failed = steps.findLast(step => step.error !== null)
+  // A run without checkpoints has spans.
+  const node = failed?.node ?? (spans && failedNodeOf(spans))
   return (
     <section className="card run-failure" aria-label="Error">
       <div className="run-failure-head">
@@ -22,10 +32,10 @@ export function Failure({ run: { error, cancel_reason, status }, steps }: { run:
         <h2 className="mono">{first}</h2>
         <CopyButton text={text} label="Copy the error" />
       </div>
-      {failed !== undefined && (
+      {node !== null && (
         <p>
-          In the node <strong>{failed.node}</strong>
-          {failed.step !== null && `, step ${failed.step}`}.
+          In the node <strong>{node}</strong>
+          {failed !== undefined && failed.step !== null && `, step ${failed.step}`}.
         </p>
       )}
       {error.at !== undefined && <Where at={error.at} />}

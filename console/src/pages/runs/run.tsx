@@ -14,6 +14,7 @@ import { Facts } from './facts'
 import { Failure } from './failure'
 import { LogCard } from './log-card'
 import { type Execution, hasEnded, type WholeRun, wholeRun } from './run-data'
+import { useSpans } from './spans'
 import { StepCard } from './step-card'
 import { stepsOf, useStates } from './steps'
 import { Values } from './values'
@@ -67,6 +68,9 @@ function Loaded({ run, error, reload }: { run: WholeRun; error: unknown; reload:
   )
   const events = useEvents(thread_id, run_id)
   const states = useStates(run)
+  const spans = useSpans(thread_id, run_id)
+  // They are not known yet, or there are some: then the nodes are among them.
+  const hasSpans = spans.data === undefined ? spans.error === undefined : spans.data.spans.length > 0
   const steps = stepsOf(run, states.data ?? null, events.list, execution.data)
   const { input, ...request } = kwargs
   const end =
@@ -77,14 +81,22 @@ function Loaded({ run, error, reload }: { run: WholeRun; error: unknown; reload:
       actions={<RunActions run={run} end={end?.checkpoint.checkpoint_id} reload={reload} />}
     >
       <Trouble error={error} />
-      <Failure run={run} steps={steps.list} />
+      <Failure run={run} steps={steps.list} spans={spans.data ?? null} />
       <Facts run={run} execution={execution.data ?? null} attempt={events.attempt} />
       <Values run={run} end={end} />
-      <StepCard run={run} steps={steps} isLoading={states.loading && states.data === undefined} error={states.error} />
-      <Waterfall threadId={thread_id} runId={run_id} />
+      {hasSpans ? (
+        <Waterfall of={spans} />
+      ) : (
+        <StepCard
+          run={run}
+          steps={steps}
+          isLoading={states.loading && states.data === undefined}
+          error={states.error}
+        />
+      )}
       <LogCard run={run} />
       {kwargs.webhook !== null && <Deliveries threadId={thread_id} runId={run_id} />}
-      <EventCard events={events} hasEnded={hasEnded(run)} hasSteps={steps.list.length > 0} />
+      <EventCard events={events} hasEnded={hasEnded(run)} hasSteps={!hasSpans && steps.list.length > 0} />
       <details className="card run-request">
         <summary>Request</summary>
         <div className="state-body">

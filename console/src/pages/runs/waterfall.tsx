@@ -1,66 +1,22 @@
 import { useState } from 'react'
-import { ask } from '../../api/client'
-import { useLoad } from '../../api/load'
+import type { Loaded } from '../../api/load'
 import { Icon } from '../../ui/icon'
 import { LoadedView } from '../../ui/notice'
 import { durationText } from '../../ui/time'
+import type { Span, Spans } from './spans'
 import '../../styles/waterfall.css'
 
-/** RunSpans of the server's schemas/trace.ts. */
-interface Spans {
-  status: string
-  spans: Span[]
-  left_out: number
-}
-interface Span {
-  id: string
-  parent_id: string | null
-  attempt: number
-  type: string
-  name: string
-  status: 'running' | 'ok' | 'error' | 'interrupted' | 'cancelled' | 'lost'
-  started_at: string
-  duration_ms: number | null
-  error: string | null
-  model: string | null
-  input_tokens: number | null
-  output_tokens: number | null
-  first_token_ms: number | null
-}
+/** The parts of a run, by nesting and by time. */
+export const Waterfall = ({ of: spans }: { of: Loaded<Spans> }) => (
+  <section className="card" aria-label="Waterfall">
+    <LoadedView of={spans}>{found => <Rows {...found} />}</LoadedView>
+  </section>
+)
 
-const EVERY_MS = 1_500
-const ACTIVE = ['pending', 'running']
-
-/** The parts of a run, by nesting and by time, while it runs and afterwards. */
-export function Waterfall({ threadId, runId }: { threadId: string; runId: string }) {
-  const path = `/threads/${threadId}/runs/${runId}/spans`
-  const [over, setOver] = useState(false)
-  const found = useLoad(
-    path,
-    async signal => {
-      const answer = await ask<Spans>(path, { signal })
-      setOver(!ACTIVE.includes(answer.status) && answer.spans.every(({ status }) => status !== 'running'))
-      return answer
-    },
-    over ? {} : { every: EVERY_MS },
-  )
-  return (
-    <section className="card" aria-label="Waterfall">
-      <LoadedView of={found}>{answer => <Rows {...answer} />}</LoadedView>
-    </section>
-  )
-}
-
-function Rows({ status, spans, left_out }: Spans) {
+function Rows({ spans, left_out }: Spans) {
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set())
   const toggle = (id: string) =>
     setClosed(last => new Set(last.has(id) ? [...last].filter(each => each !== id) : [...last, id]))
-  if (spans.length === 0)
-    return (
-      <p className="state-body muted">
-        {ACTIVE.includes(status) ? 'Nothing has run yet.' : 'The parts of this run were not recorded, or have expired.'}
-      </p>
-    )
   const startOf = ({ started_at }: Span) => Date.parse(started_at)
   const endOf = (span: Span) => startOf(span) + (span.duration_ms ?? 0)
   const from = Math.min(...spans.map(startOf))
