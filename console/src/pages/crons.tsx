@@ -6,6 +6,7 @@ import { ask, client } from '../api/client'
 import { useLoad } from '../api/load'
 import { Button } from '../ui/button'
 import { Id } from '../ui/id'
+import { ACTIONS, ListTable } from '../ui/list-table'
 import { Empty, LoadedView, Trouble } from '../ui/notice'
 import { Page } from '../ui/page'
 import { Status } from '../ui/status'
@@ -87,120 +88,108 @@ export default function Crons() {
       )}
       <div className="card scroll-x">
         <LoadedView of={crons}>
-          {rows =>
-            rows.length === 0 ? (
-              <Empty title="No cron yet" icon="clock">
-                A cron starts runs of an assistant at the times of a schedule.
-              </Empty>
-            ) : (
-              <table className="table stack">
-                <thead>
+          {rows => (
+            <ListTable
+              rows={rows}
+              columns={['Cron', 'Schedule', 'Next', 'State', 'Thread', ACTIONS]}
+              empty={
+                <Empty title="No cron yet" icon="clock">
+                  A cron starts runs of an assistant at the times of a schedule.
+                </Empty>
+              }
+            >
+              {cron => (
+                <Fragment key={cron.cron_id}>
                   <tr>
-                    <th>Cron</th>
-                    <th>Schedule</th>
-                    <th>Next</th>
-                    <th>State</th>
-                    <th>Thread</th>
-                    <th>
-                      <span className="hidden">Actions</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {rows.map(cron => (
-                    <Fragment key={cron.cron_id}>
-                      <tr>
-                        <td>
-                          <div className="cell-title">
-                            <Link href={`/assistants/${cron.assistant_id}`}>{nameOf(cron)}</Link>
-                            <span className="muted mono cron-input">{inputText(cron)}</span>
-                          </div>
-                        </td>
-                        <td>
-                          <code>{cron.schedule}</code> <span className="muted">{cron.timezone ?? 'UTC'}</span>
-                        </td>
-                        <td>
-                          {nextText(cron, now)}
-                          {cron.next_run_dates.length > 1 && (
-                            <div className="muted cron-next">
-                              then
-                              {cron.next_run_dates.slice(1).map(at => (
-                                <time key={at} dateTime={at}>
-                                  {short(at)}
-                                </time>
-                              ))}
-                            </div>
-                          )}
-                        </td>
-                        <td>
-                          <Status of={cron.enabled ? 'enabled' : 'paused'} />
-                          {cron.paused_reason !== undefined && <div className="muted">{cron.paused_reason}</div>}
-                        </td>
-                        <td>
-                          {cron.thread_id ? (
-                            <Link href={`/threads/${cron.thread_id}`}>
-                              <Id of={cron.thread_id} />
-                            </Link>
-                          ) : (
-                            <span className="muted">a new one each time</span>
-                          )}
-                        </td>
-                        <td>
-                          <div className="actions">
-                            <Button
-                              kind="ghost"
-                              icon="down"
-                              label="Firings"
-                              aria-expanded={opened === cron.cron_id}
-                              onClick={() => setOpened(opened === cron.cron_id ? null : cron.cron_id)}
-                            />
-                            <Button
-                              kind="ghost"
-                              icon="send"
-                              label="Fire now"
-                              disabled={busy}
-                              onClick={() => {
-                                if (confirm(`Start a run of ${nameOf(cron)} with the input of this cron now?`))
-                                  void send(async () => setFired(await fireNow(cron)))
-                              }}
-                            />
-                            <Button
-                              kind="ghost"
-                              icon={cron.enabled ? 'pause' : 'redo'}
-                              label={cron.enabled ? 'Pause' : 'Go on'}
-                              disabled={busy}
-                              onClick={() => {
-                                if (cron.paused_reason === undefined || confirm(TAKES_OVER))
-                                  void send(() => client.crons.update(cron.cron_id, { enabled: !cron.enabled }))
-                              }}
-                            />
-                            <Button kind="ghost" icon="edit" label="Edit" onClick={() => setEdited(cron)} />
-                            <Button
-                              kind="ghost"
-                              icon="trash"
-                              label="Delete"
-                              disabled={busy}
-                              onClick={() => {
-                                if (confirm(`Delete the cron ${cron.schedule}?`))
-                                  void send(() => client.crons.delete(cron.cron_id))
-                              }}
-                            />
-                          </div>
-                        </td>
-                      </tr>
-                      {opened === cron.cron_id && (
-                        <tr>
-                          <td colSpan={6}>
-                            <Firings cronId={cron.cron_id} />
-                          </td>
-                        </tr>
+                    <td>
+                      <div className="cell-title">
+                        <Link href={`/assistants/${cron.assistant_id}`}>{nameOf(cron)}</Link>
+                        <span className="muted mono cron-input">{inputText(cron)}</span>
+                      </div>
+                    </td>
+                    <td>
+                      <code>{cron.schedule}</code> <span className="muted">{cron.timezone ?? 'UTC'}</span>
+                    </td>
+                    <td>
+                      {nextText(cron, now)}
+                      {cron.next_run_dates.length > 1 && (
+                        <div className="muted cron-next">
+                          then
+                          {cron.next_run_dates.slice(1).map(at => (
+                            <time key={at} dateTime={at}>
+                              {short(at)}
+                            </time>
+                          ))}
+                        </div>
                       )}
-                    </Fragment>
-                  ))}
-                </tbody>
-              </table>
-            )
-          }
+                    </td>
+                    <td>
+                      <Status of={cron.enabled ? 'enabled' : 'paused'} />
+                      {cron.paused_reason !== undefined && <div className="muted">{cron.paused_reason}</div>}
+                    </td>
+                    <td>
+                      {cron.thread_id ? (
+                        <Link href={`/threads/${cron.thread_id}`}>
+                          <Id of={cron.thread_id} />
+                        </Link>
+                      ) : (
+                        <span className="muted">a new one each time</span>
+                      )}
+                    </td>
+                    <td>
+                      <div className="actions">
+                        <Button
+                          kind="ghost"
+                          icon="down"
+                          label="Firings"
+                          aria-expanded={opened === cron.cron_id}
+                          onClick={() => setOpened(opened === cron.cron_id ? null : cron.cron_id)}
+                        />
+                        <Button
+                          kind="ghost"
+                          icon="send"
+                          label="Fire now"
+                          disabled={busy}
+                          onClick={() => {
+                            if (confirm(`Start a run of ${nameOf(cron)} with the input of this cron now?`))
+                              void send(async () => setFired(await fireNow(cron)))
+                          }}
+                        />
+                        <Button
+                          kind="ghost"
+                          icon={cron.enabled ? 'pause' : 'redo'}
+                          label={cron.enabled ? 'Pause' : 'Go on'}
+                          disabled={busy}
+                          onClick={() => {
+                            if (cron.paused_reason === undefined || confirm(TAKES_OVER))
+                              void send(() => client.crons.update(cron.cron_id, { enabled: !cron.enabled }))
+                          }}
+                        />
+                        <Button kind="ghost" icon="edit" label="Edit" onClick={() => setEdited(cron)} />
+                        <Button
+                          kind="ghost"
+                          icon="trash"
+                          label="Delete"
+                          disabled={busy}
+                          onClick={() => {
+                            if (confirm(`Delete the cron ${cron.schedule}?`))
+                              void send(() => client.crons.delete(cron.cron_id))
+                          }}
+                        />
+                      </div>
+                    </td>
+                  </tr>
+                  {opened === cron.cron_id && (
+                    <tr>
+                      <td colSpan={6}>
+                        <Firings cronId={cron.cron_id} />
+                      </td>
+                    </tr>
+                  )}
+                </Fragment>
+              )}
+            </ListTable>
+          )}
         </LoadedView>
       </div>
     </Page>

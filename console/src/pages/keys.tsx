@@ -6,6 +6,7 @@ import { useLoad } from '../api/load'
 import { session } from '../api/session'
 import { useStore } from '../api/store'
 import { Button } from '../ui/button'
+import { ACTIONS, ListTable } from '../ui/list-table'
 import { Empty, Trouble } from '../ui/notice'
 import { Page } from '../ui/page'
 import { Status } from '../ui/status'
@@ -71,20 +72,18 @@ export default function Keys() {
       )}
       <div className="card scroll-x">
         <Gate of={keys} scope="admin">
-          {rows =>
-            rows.length === 0 ? (
-              <Empty title="No key yet" icon="key">
-                Requests need one when the server is started with <code>WEFT_REQUIRE_KEYS=1</code>.
-              </Empty>
-            ) : (
-              <Table rows={rows} busy={busy} revoke={revoke} />
-            )
-          }
+          {rows => <Table rows={rows} busy={busy} revoke={revoke} />}
         </Gate>
       </div>
     </Page>
   )
 }
+
+const NOTHING = (
+  <Empty title="No key yet" icon="key">
+    Requests need one when the server is started with <code>WEFT_REQUIRE_KEYS=1</code>.
+  </Empty>
+)
 
 interface TableProps {
   rows: readonly Key[]
@@ -93,46 +92,35 @@ interface TableProps {
 }
 
 const Table = ({ rows, busy, revoke }: TableProps) => (
-  <table className="table stack">
-    <thead>
-      <tr>
-        <th>Name</th>
-        <th>Scopes</th>
-        <th>Last use</th>
-        <th>Expires</th>
-        <th>Limits</th>
-        <th>Created</th>
-        <th>
-          <span className="hidden">Actions</span>
-        </th>
+  <ListTable
+    rows={rows}
+    columns={['Name', 'Scopes', 'Last use', 'Expires', 'Limits', 'Created', ACTIONS]}
+    empty={NOTHING}
+  >
+    {key => (
+      <tr key={key.id}>
+        <td>
+          {key.name}
+          <br />
+          <span className="mono muted">{key.id}</span>
+        </td>
+        <td>{key.scopes.join(', ')}</td>
+        <td data-label="Last use">
+          {key.last_used_at === null ? <span className="muted">never</span> : <Ago at={key.last_used_at} />}
+        </td>
+        <td data-label="Expires">
+          <Expiry at={key.expires_at} />
+        </td>
+        <td data-label="Limits">{limitsText(key)}</td>
+        <td data-label="Created">
+          <Ago at={key.created_at} /> <span className="muted">{authorText(key, rows)}</span>
+        </td>
+        <td>
+          <Button kind="ghost" icon="trash" label="Revoke" disabled={busy} onClick={() => revoke(key)} />
+        </td>
       </tr>
-    </thead>
-    <tbody>
-      {rows.map(key => (
-        <tr key={key.id}>
-          <td>
-            {key.name}
-            <br />
-            <span className="mono muted">{key.id}</span>
-          </td>
-          <td>{key.scopes.join(', ')}</td>
-          <td data-label="Last use">
-            {key.last_used_at === null ? <span className="muted">never</span> : <Ago at={key.last_used_at} />}
-          </td>
-          <td data-label="Expires">
-            <Expiry at={key.expires_at} />
-          </td>
-          <td data-label="Limits">{limitsText(key)}</td>
-          <td data-label="Created">
-            <Ago at={key.created_at} /> <span className="muted">{authorText(key, rows)}</span>
-          </td>
-          <td>
-            <Button kind="ghost" icon="trash" label="Revoke" disabled={busy} onClick={() => revoke(key)} />
-          </td>
-        </tr>
-      ))}
-    </tbody>
-  </table>
+    )}
+  </ListTable>
 )
 
 function Expiry({ at }: { at: string | null }) {

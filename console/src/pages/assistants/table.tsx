@@ -3,6 +3,7 @@ import { Link, useLocation } from 'wouter'
 import { client } from '../../api/client'
 import { useLoad } from '../../api/load'
 import { Button } from '../../ui/button'
+import { ACTIONS, ListTable } from '../../ui/list-table'
 import { Empty, LoadedView } from '../../ui/notice'
 import { Page } from '../../ui/page'
 import { Pager } from '../../ui/pager'
@@ -59,49 +60,38 @@ export function AssistantTable() {
       </search>
       <div className="card scroll-x">
         <LoadedView of={assistants}>
-          {rows =>
-            rows.length === 0 ? (
-              <Empty title={name === '' && graph === '' ? 'No assistant yet' : 'No assistant matches'} icon="graph">
-                A graph worker registers one for each graph that it serves.
-              </Empty>
-            ) : (
-              <table className="table stack">
-                <thead>
-                  <tr>
-                    <th>Assistant</th>
-                    <th>Graph</th>
-                    <th>Version</th>
-                    <th>Updated</th>
-                    <th>
-                      <span className="hidden">Actions</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {rows.map(({ assistant_id, name, description, graph_id, version, updated_at }) => (
-                    <tr key={assistant_id}>
-                      <td>
-                        <div className="cell-title">
-                          <Link href={`/assistants/${assistant_id}`}>{name}</Link>
-                          {description && <span className="muted">{description}</span>}
-                        </div>
-                      </td>
-                      <td>{graph_id}</td>
-                      <td className="nowrap">version {version}</td>
-                      <td className="nowrap">
-                        <Ago at={updated_at} />
-                      </td>
-                      <td>
-                        <Link href={`/graphs/${assistant_id}`} className="button ghost">
-                          Graph
-                        </Link>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            )
-          }
+          {rows => (
+            <ListTable
+              rows={rows}
+              columns={['Assistant', 'Graph', 'Version', 'Updated', ACTIONS]}
+              empty={
+                <Empty title={name === '' && graph === '' ? 'No assistant yet' : 'No assistant matches'} icon="graph">
+                  A graph worker registers one for each graph that it serves.
+                </Empty>
+              }
+            >
+              {({ assistant_id, name, description, graph_id, version, updated_at }) => (
+                <tr key={assistant_id}>
+                  <td>
+                    <div className="cell-title">
+                      <Link href={`/assistants/${assistant_id}`}>{name}</Link>
+                      {description && <span className="muted">{description}</span>}
+                    </div>
+                  </td>
+                  <td>{graph_id}</td>
+                  <td className="nowrap">version {version}</td>
+                  <td className="nowrap">
+                    <Ago at={updated_at} />
+                  </td>
+                  <td>
+                    <Link href={`/graphs/${assistant_id}`} className="button ghost">
+                      Graph
+                    </Link>
+                  </td>
+                </tr>
+              )}
+            </ListTable>
+          )}
         </LoadedView>
       </div>
       <Pager offset={offset} size={PAGE} shown={assistants.data?.length} go={next => setFilters({ from: next })} />

@@ -3,6 +3,7 @@ import { Link, useLocation } from 'wouter'
 import { listAll } from '../../api/control'
 import { useLoad } from '../../api/load'
 import { Button } from '../../ui/button'
+import { ListTable } from '../../ui/list-table'
 import { Empty } from '../../ui/notice'
 import { Page } from '../../ui/page'
 import { Status } from '../../ui/status'
@@ -44,44 +45,36 @@ export function DeploymentList() {
       )}
       <div className="card scroll-x">
         <Gate of={deployments} scope="deployments">
-          {rows =>
-            rows.length === 0 ? (
-              <Empty title="No deployment yet" icon="rocket">
-                A deployment comes from a git repository or from a container image.
-              </Empty>
-            ) : (
-              <table className="table">
-                <thead>
-                  <tr>
-                    <th>Name</th>
-                    <th>Status</th>
-                    <th>Revision</th>
-                    <th>Source</th>
-                    <th>Changed</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {rows.map(({ id, name, status, source_config, source_revision_config, updated_at, ...revisions }) => (
-                    <tr key={id}>
-                      <td>
-                        <Link href={`/deployments/${id}`}>{name}</Link>
-                      </td>
-                      <td>
-                        <Status of={wordsOf(status)} />
-                      </td>
-                      <td>{servingText(revisions)}</td>
-                      <td>
-                        {source_config.repo_url} <span className="muted">{sourceText(source_revision_config)}</span>
-                      </td>
-                      <td>
-                        <Ago at={updated_at} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            )
-          }
+          {rows => (
+            <ListTable
+              rows={rows}
+              columns={['Name', 'Status', 'Revision', 'Source', 'Changed']}
+              stacks={false}
+              empty={
+                <Empty title="No deployment yet" icon="rocket">
+                  A deployment comes from a git repository or from a container image.
+                </Empty>
+              }
+            >
+              {({ id, name, status, source_config, source_revision_config, updated_at, ...revisions }) => (
+                <tr key={id}>
+                  <td>
+                    <Link href={`/deployments/${id}`}>{name}</Link>
+                  </td>
+                  <td>
+                    <Status of={wordsOf(status)} />
+                  </td>
+                  <td>{servingText(revisions)}</td>
+                  <td>
+                    {source_config.repo_url} <span className="muted">{sourceText(source_revision_config)}</span>
+                  </td>
+                  <td>
+                    <Ago at={updated_at} />
+                  </td>
+                </tr>
+              )}
+            </ListTable>
+          )}
         </Gate>
       </div>
     </Page>

@@ -1,4 +1,5 @@
 import { Button } from '../../ui/button'
+import { ACTIONS, ListTable } from '../../ui/list-table'
 import { Status } from '../../ui/status'
 import { Ago, durationText } from '../../ui/time'
 import { type Deployment, hasEnded, type Revision, shortId, sourceText, wordsOf } from './types'
@@ -17,65 +18,51 @@ interface RevisionsProps {
 /** The history of a deployment, newest first. */
 export const Revisions = ({ deployment, rows, shown, show, busy, redeploy, interrupt }: RevisionsProps) => (
   <section className="card scroll-x" aria-label="Revisions">
-    <table className="table">
-      <thead>
-        <tr>
-          <th>Revision</th>
-          <th>Status</th>
-          <th>Source</th>
-          <th>Created</th>
-          <th>Took</th>
-          <th>
-            <span className="hidden">Actions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(revision => (
-          <tr key={revision.id} aria-current={revision.id === shown ? 'true' : undefined}>
-            <td>
-              <button
-                type="button"
-                className="link mono"
-                aria-pressed={revision.id === shown}
-                title="Show its log"
-                onClick={() => show(revision.id)}
-              >
-                {shortId(revision.id)}
-              </button>
-              {revision.id === deployment.active_revision_id && <span className="serves"> serves</span>}
-            </td>
-            <td>
-              <Status of={wordsOf(revision.status)} />
-              {revision.status_message && <p className="message">{revision.status_message}</p>}
-            </td>
-            <td className="break">
-              {sourceText(revision.source_revision_config)}
-              {revision.redeploy_of !== null && <span className="muted"> as {shortId(revision.redeploy_of)}</span>}
-            </td>
-            <td>
-              <Ago at={revision.created_at} />
-            </td>
-            <td>{tookText(revision)}</td>
-            <td>
-              <div className="actions">
-                {hasEnded(revision) ? (
-                  revision.status !== 'SKIPPED' && (
-                    <Button kind="ghost" icon="redo" disabled={busy} onClick={() => redeploy(revision)}>
-                      {redeployText(deployment, revision)}
-                    </Button>
-                  )
-                ) : (
-                  <Button kind="ghost" icon="stop" disabled={busy} onClick={() => interrupt(revision)}>
-                    Interrupt
+    <ListTable rows={rows} columns={['Revision', 'Status', 'Source', 'Created', 'Took', ACTIONS]} stacks={false}>
+      {revision => (
+        <tr key={revision.id} aria-current={revision.id === shown ? 'true' : undefined}>
+          <td>
+            <button
+              type="button"
+              className="link mono"
+              aria-pressed={revision.id === shown}
+              title="Show its log"
+              onClick={() => show(revision.id)}
+            >
+              {shortId(revision.id)}
+            </button>
+            {revision.id === deployment.active_revision_id && <span className="serves"> serves</span>}
+          </td>
+          <td>
+            <Status of={wordsOf(revision.status)} />
+            {revision.status_message && <p className="message">{revision.status_message}</p>}
+          </td>
+          <td className="break">
+            {sourceText(revision.source_revision_config)}
+            {revision.redeploy_of !== null && <span className="muted"> as {shortId(revision.redeploy_of)}</span>}
+          </td>
+          <td>
+            <Ago at={revision.created_at} />
+          </td>
+          <td>{tookText(revision)}</td>
+          <td>
+            <div className="actions">
+              {hasEnded(revision) ? (
+                revision.status !== 'SKIPPED' && (
+                  <Button kind="ghost" icon="redo" disabled={busy} onClick={() => redeploy(revision)}>
+                    {redeployText(deployment, revision)}
                   </Button>
-                )}
-              </div>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+                )
+              ) : (
+                <Button kind="ghost" icon="stop" disabled={busy} onClick={() => interrupt(revision)}>
+                  Interrupt
+                </Button>
+              )}
+            </div>
+          </td>
+        </tr>
+      )}
+    </ListTable>
   </section>
 )
 

@@ -2,6 +2,7 @@
 import { ask } from '../../api/client'
 import { useLoad } from '../../api/load'
 import { Button } from '../../ui/button'
+import { ListTable } from '../../ui/list-table'
 import { LoadedView, Trouble } from '../../ui/notice'
 import { Status } from '../../ui/status'
 import { Ago, clockText, durationText } from '../../ui/time'
@@ -72,26 +73,16 @@ const NOTHING: { readonly [state: string]: string } = {
 
 /** Newest first. */
 const Attempts = ({ list }: { list: readonly Attempt[] }) => (
-  <table className="table">
-    <thead>
-      <tr>
-        <th>Attempt</th>
-        <th>Started</th>
-        <th>Took</th>
-        <th>Answer</th>
+  <ListTable rows={list.toReversed()} columns={['Attempt', 'Started', 'Took', 'Answer']} stacks={false}>
+    {({ attempt, started_at, ended_at, status, error }) => (
+      <tr key={attempt}>
+        <td>{attempt}</td>
+        <td>
+          <Ago at={started_at} />
+        </td>
+        <td>{ended_at === null ? '–' : durationText(Date.parse(ended_at) - Date.parse(started_at))}</td>
+        <td>{status ?? error ?? <span className="muted">waiting for it</span>}</td>
       </tr>
-    </thead>
-    <tbody>
-      {list.toReversed().map(({ attempt, started_at, ended_at, status, error }) => (
-        <tr key={attempt}>
-          <td>{attempt}</td>
-          <td>
-            <Ago at={started_at} />
-          </td>
-          <td>{ended_at === null ? '–' : durationText(Date.parse(ended_at) - Date.parse(started_at))}</td>
-          <td>{status ?? error ?? <span className="muted">waiting for it</span>}</td>
-        </tr>
-      ))}
-    </tbody>
-  </table>
+    )}
+  </ListTable>
 )

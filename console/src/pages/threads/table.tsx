@@ -1,10 +1,11 @@
 /** The threads, the latest first: by status, graph, words and metadata. The address holds what is asked for. */
-import { useDeferredValue } from 'react'
+import { type ReactNode, useDeferredValue } from 'react'
 import { Link } from 'wouter'
 import { client } from '../../api/client'
 import { useLoad } from '../../api/load'
 import { Button } from '../../ui/button'
 import { Choices } from '../../ui/choices'
+import { ACTIONS, ListTable } from '../../ui/list-table'
 import { Empty, LoadedView, Trouble } from '../../ui/notice'
 import { Page } from '../../ui/page'
 import { Pager } from '../../ui/pager'
@@ -58,13 +59,16 @@ export function ThreadTable() {
         <LoadedView of={threads}>
           {({ rows, ...found }) => (
             <>
-              {rows.length === 0 ? (
-                <Empty title={isFiltered ? 'No thread matches' : 'No thread yet'} icon="thread">
-                  {isFiltered ? 'Other words or another status may.' : 'A conversation in Chat makes one.'}
-                </Empty>
-              ) : (
-                <Rows rows={rows} busy={busy} remove={remove} />
-              )}
+              <Rows
+                rows={rows}
+                busy={busy}
+                remove={remove}
+                empty={
+                  <Empty title={isFiltered ? 'No thread matches' : 'No thread yet'} icon="thread">
+                    {isFiltered ? 'Other words or another status may.' : 'A conversation in Chat makes one.'}
+                  </Empty>
+                }
+              />
               <Looked of={found} onMore={() => setFilters({ depth: String(asked.depth + DEPTH) })} />
             </>
           )}
@@ -86,50 +90,37 @@ interface RowsProps {
   rows: Row[]
   busy: boolean
   remove: (row: Row) => void
+  empty: ReactNode
 }
 
-const Rows = ({ rows, busy, remove }: RowsProps) => (
-  <table className="table stack">
-    <thead>
-      <tr>
-        <th>Thread</th>
-        <th>Status</th>
-        <th>Graph</th>
-        <th>Updated</th>
-        <th>Created</th>
-        <th>
-          <span className="hidden">Actions</span>
-        </th>
+const Rows = ({ rows, busy, remove, empty }: RowsProps) => (
+  <ListTable rows={rows} columns={['Thread', 'Status', 'Graph', 'Updated', 'Created', ACTIONS]} empty={empty}>
+    {row => (
+      <tr key={row.thread_id}>
+        <td>
+          <div className="cell-title">
+            <Link href={`/threads/${row.thread_id}`}>{titleOf(row)}</Link>
+            {saidIn(row) !== null && <span className="muted mono">{tailOf(row.thread_id)}</span>}
+          </div>
+        </td>
+        <td>
+          <Status of={row.status} />
+        </td>
+        <td>{String(row.metadata?.graph_id ?? '–')}</td>
+        <td className="nowrap">
+          <Ago at={row.updated_at} />
+        </td>
+        <td className="nowrap only-wide">
+          <Ago at={row.created_at} />
+        </td>
+        <td>
+          <div className="cell-actions">
+            <Button kind="ghost" icon="trash" label="Delete" disabled={busy} onClick={() => remove(row)} />
+          </div>
+        </td>
       </tr>
-    </thead>
-    <tbody>
-      {rows.map(row => (
-        <tr key={row.thread_id}>
-          <td>
-            <div className="cell-title">
-              <Link href={`/threads/${row.thread_id}`}>{titleOf(row)}</Link>
-              {saidIn(row) !== null && <span className="muted mono">{tailOf(row.thread_id)}</span>}
-            </div>
-          </td>
-          <td>
-            <Status of={row.status} />
-          </td>
-          <td>{String(row.metadata?.graph_id ?? '–')}</td>
-          <td className="nowrap">
-            <Ago at={row.updated_at} />
-          </td>
-          <td className="nowrap only-wide">
-            <Ago at={row.created_at} />
-          </td>
-          <td>
-            <div className="cell-actions">
-              <Button kind="ghost" icon="trash" label="Delete" disabled={busy} onClick={() => remove(row)} />
-            </div>
-          </td>
-        </tr>
-      ))}
-    </tbody>
-  </table>
+    )}
+  </ListTable>
 )
 
 /** How far was looked for words. */

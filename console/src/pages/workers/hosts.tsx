@@ -1,43 +1,31 @@
 /** The graph hosts, and the run that holds the event loop of each. */
 import { Link } from 'wouter'
+import { ListTable } from '../../ui/list-table'
 import { Status } from '../../ui/status'
 import { durationText } from '../../ui/time'
 import type { Host } from './figures'
 
 export const HostTable = ({ hosts }: { hosts: readonly Host[] }) => (
-  <table className="table stack" aria-label="Hosts">
-    <thead>
-      <tr>
-        <th>Host</th>
-        <th>Pool</th>
-        <th>Runs</th>
-        <th>Loop delay</th>
-        <th>Held by</th>
+  <ListTable
+    label="Hosts"
+    rows={hosts}
+    columns={['Host', 'Pool', 'Runs', 'Loop delay', 'Held by']}
+    empty={<p className="muted">No graph worker has reported its hosts.</p>}
+  >
+    {host => (
+      <tr key={`${host.worker} ${host.pid}`}>
+        <td>
+          host <span className="mono">{host.pid}</span>
+        </td>
+        <td>{host.pool}</td>
+        <td>{host.runs === 1 ? '1 run' : `${host.runs} runs`}</td>
+        <td>delay {durationText(host.loop_delay_seconds * 1_000)}</td>
+        <td>
+          <Holder of={host} />
+        </td>
       </tr>
-    </thead>
-    <tbody>
-      {hosts.map(host => (
-        <tr key={`${host.worker} ${host.pid}`}>
-          <td>
-            host <span className="mono">{host.pid}</span>
-          </td>
-          <td>{host.pool}</td>
-          <td>{host.runs === 1 ? '1 run' : `${host.runs} runs`}</td>
-          <td>delay {durationText(host.loop_delay_seconds * 1_000)}</td>
-          <td>
-            <Holder of={host} />
-          </td>
-        </tr>
-      ))}
-      {hosts.length === 0 && (
-        <tr>
-          <td colSpan={5} className="muted">
-            No graph worker has reported its hosts.
-          </td>
-        </tr>
-      )}
-    </tbody>
-  </table>
+    )}
+  </ListTable>
 )
 
 function Holder({ of: { held_seconds, run } }: { of: Host }) {
