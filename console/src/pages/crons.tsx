@@ -108,7 +108,8 @@ export default function Crons() {
                       </div>
                     </td>
                     <td>
-                      <code>{cron.schedule}</code> <span className="muted">{cron.timezone ?? 'UTC'}</span>
+                      <code className="nowrap">{cron.schedule}</code>{' '}
+                      <span className="muted">{cron.timezone ?? 'UTC'}</span>
                     </td>
                     <td>
                       {nextText(cron, now)}

@@ -9,17 +9,15 @@ interface ListTableProps<T> {
   /** In place of a table without rows. */
   empty?: ReactNode
   label?: string
-  /** On a phone each row is a card. */
-  stacks?: boolean
   /** A row of the table. */
   children: (row: T) => ReactNode
 }
 
-/** A list as a table, or what is said instead of an empty one. */
-export function ListTable<T>({ rows, columns, empty, label, stacks = true, children }: ListTableProps<T>) {
+/** A list as a table, or what is said instead of an empty one. On a phone each row is a card. */
+export function ListTable<T>({ rows, columns, empty, label, children }: ListTableProps<T>) {
   if (rows.length === 0 && empty !== undefined) return empty
   return (
-    <table className={stacks ? 'table stack' : 'table'} aria-label={label}>
+    <table className="table stack" aria-label={label}>
       <thead>
         <tr>
           {columns.map(name => (

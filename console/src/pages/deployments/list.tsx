@@ -49,7 +49,6 @@ export function DeploymentList() {
             <ListTable
               rows={rows}
               columns={['Name', 'Status', 'Revision', 'Source', 'Changed']}
-              stacks={false}
               empty={
                 <Empty title="No deployment yet" icon="rocket">
                   A deployment comes from a git repository or from a container image.

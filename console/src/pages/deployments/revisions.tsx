@@ -18,7 +18,7 @@ interface RevisionsProps {
 /** The history of a deployment, newest first. */
 export const Revisions = ({ deployment, rows, shown, show, busy, redeploy, interrupt }: RevisionsProps) => (
   <section className="card scroll-x" aria-label="Revisions">
-    <ListTable rows={rows} columns={['Revision', 'Status', 'Source', 'Created', 'Took', ACTIONS]} stacks={false}>
+    <ListTable rows={rows} columns={['Revision', 'Status', 'Source', 'Created', 'Took', ACTIONS]}>
       {revision => (
         <tr key={revision.id} aria-current={revision.id === shown ? 'true' : undefined}>
           <td>

@@ -73,7 +73,7 @@ const NOTHING: { readonly [state: string]: string } = {
 
 /** Newest first. */
 const Attempts = ({ list }: { list: readonly Attempt[] }) => (
-  <ListTable rows={list.toReversed()} columns={['Attempt', 'Started', 'Took', 'Answer']} stacks={false}>
+  <ListTable rows={list.toReversed()} columns={['Attempt', 'Started', 'Took', 'Answer']}>
     {({ attempt, started_at, ended_at, status, error }) => (
       <tr key={attempt}>
         <td>{attempt}</td>

@@ -54,7 +54,6 @@ function Where({ at: { file, line, function: name } }: { at: Place }) {
       At <span className="mono">{place}</span>
       {name !== null && (
         <>
-          {' '}
           in <span className="mono">{name}</span>
         </>
       )}
