@@ -39,39 +39,37 @@ export interface LogRing {
 type Entry = RawLine & Pick<WorkerLine, 'id' | 'time'>
 
 export function openLogRing(now: () => number = Date.now): LogRing {
-  let entries: Entry[] = []
-  /** Entries before it are gone. */
+  /** Line n is at n modulo its length. */
+  const entries: (Entry | undefined)[] = []
+  /** The lines from `first` on are kept; `next` is the number of the next one. */
   let first = 0
+  let next = 0
   let chars = 0
-  let id = 0
+
+  const at = (n: number): Entry => entries[n % MAX_LINES]!
 
   function dropOldest(): void {
-    chars -= entries[first]!.text.length
+    chars -= at(first).text.length
+    entries[first % MAX_LINES] = undefined
     first++
-    if (first < MAX_LINES) return
-    entries = entries.slice(first)
-    first = 0
-  }
-
-  function dropOld(): void {
-    const since = now() - MAX_AGE_MS
-    while (first < entries.length && entries[first]!.time < since) dropOldest()
   }
 
   return {
-    add(line) {
-      entries.push({ ...line, id: id++, time: now() })
-      chars += line.text.length
-      while (entries.length - first > MAX_LINES || chars > MAX_CHARS) dropOldest()
+    add({ stream, process, text, run }) {
+      chars += text.length
+      while (first < next && (next - first === MAX_LINES || chars > MAX_CHARS)) dropOldest()
+      entries[next % MAX_LINES] = { id: next, time: now(), stream, process, text, run }
+      next++
     },
     find({ run_id, text = '', level = 'debug', limit }) {
-      dropOld()
+      const since = now() - MAX_AGE_MS
+      while (first < next && at(first).time < since) dropOldest()
       const part = text.toLowerCase()
       const least = LOG_LEVELS.indexOf(level)
       const found: WorkerLine[] = []
       let size = 0
-      for (let n = entries.length - 1; n >= first && found.length < limit && size < MAX_ANSWER; n--) {
-        const line = read(entries[n]!)
+      for (let n = next - 1; n >= first && found.length < limit && size < MAX_ANSWER; n--) {
+        const line = read(at(n))
         if (line.text === '' || (run_id !== undefined && line.run_id !== run_id)) continue
         if (LOG_LEVELS.indexOf(line.level) < least || !line.text.toLowerCase().includes(part)) continue
         found.push(line)
