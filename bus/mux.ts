@@ -145,7 +145,7 @@ export function openSurvey<T>(mux: Mux, subject: string, read: (message: Msg) =>
         subject,
         payload,
         message => {
-          const answer = read(message)
+          const answer = readable(read, message)
           if (answer !== null && mayAdd(answers, answer)) answers.set(answer.name, answer)
           return timer.isOver || isComplete(answers, known, asked)
         },
@@ -156,6 +156,15 @@ export function openSurvey<T>(mux: Mux, subject: string, read: (message: Msg) =>
       known = new Set(answers.keys())
       return [...answers.values()].map(({ value }) => value)
     },
+  }
+}
+
+/** An answer that cannot be parsed ends nothing but itself. */
+function readable<T>(read: (message: Msg) => Surveyed<T> | null, message: Msg): Surveyed<T> | null {
+  try {
+    return read(message)
+  } catch {
+    return null
   }
 }
 

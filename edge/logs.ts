@@ -23,7 +23,7 @@ export async function logs(edge: Edge, exchange: Exchange): Promise<void> {
   if (mayRead === null) return exchange.refuse('forbidden', NO_KEY)
   const asked: LogQuery = {
     limit,
-    ...(run_id === undefined ? {} : { run_id }),
+    ...(run_id === undefined ? {} : { run_id: run_id.slice(0, 64) }),
     ...(text === undefined ? {} : { text: text.slice(0, 1_000) }),
     ...(level === undefined ? {} : { level }),
   }

@@ -337,6 +337,7 @@ t.test('with a hostile pool', async t => {
     }
     link.subscribe('event.metrics.asked', ({ reply }) => {
       link.nc.publish(reply!, json({ ...forged, worker: 'at the address of roles' }))
+      link.nc.publish(reply!.replace('.$any.', '.theirs.'), Buffer.from('no JSON'))
       for (let n = 0; n < 200; n++)
         link.nc.publish(reply!.replace('.$any.', '.theirs.'), json({ ...forged, worker: `w${n}` }))
     })

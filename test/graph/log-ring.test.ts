@@ -33,6 +33,7 @@ t.test('levels of lines', async t => {
     ['{"level":"warning","event":"slow"}', 'warn'],
     ['{"levelname":"DEBUG"}', 'debug'],
     ['{"broken', 'info'],
+    ['{"level":"constructor"}', 'info'],
     ['Traceback (most recent call last):', 'error', 'stderr'],
     ['ValueError: no good', 'error', 'stderr'],
     ['errors are rare', 'info'],

@@ -69,7 +69,10 @@ export function openLogRing(now: () => number = Date.now): LogRing {
       const found: WorkerLine[] = []
       let size = 0
       for (let n = next - 1; n >= first && found.length < limit && size < MAX_ANSWER; n--) {
-        const line = read(at(n))
+        const entry = at(n)
+        // Output names its run; an entry of the worker has it in its text.
+        if (run_id !== undefined && entry.stream !== 'log' && entry.run?.run_id !== run_id) continue
+        const line = read(entry)
         if (line.text === '' || (run_id !== undefined && line.run_id !== run_id)) continue
         if (LOG_LEVELS.indexOf(line.level) < least || !line.text.toLowerCase().includes(part)) continue
         found.push(line)
@@ -135,19 +138,19 @@ function sentenceOf(entry: Structured): string {
   return `${[msg, ...facts].join(' ')}${why}`
 }
 
-const NAMES: { readonly [name: string]: LogLevel } = {
-  trace: 'debug',
-  debug: 'debug',
-  info: 'info',
-  information: 'info',
-  notice: 'info',
-  warn: 'warn',
-  warning: 'warn',
-  error: 'error',
-  err: 'error',
-  critical: 'error',
-  fatal: 'error',
-}
+const NAMES = new Map<string, LogLevel>([
+  ['trace', 'debug'],
+  ['debug', 'debug'],
+  ['info', 'info'],
+  ['information', 'info'],
+  ['notice', 'info'],
+  ['warn', 'warn'],
+  ['warning', 'warn'],
+  ['error', 'error'],
+  ['err', 'error'],
+  ['critical', 'error'],
+  ['fatal', 'error'],
+])
 /** `ERROR:root:…`, `[error] …`, `2026-03-01 12:00:00,000 - name - ERROR - …`, `INFO:     …`. */
 const NAMED = /^(?:[\d\s:.,TZ+-]*\[?)(?:[\w.]+ - )?(trace|debug|info|notice|warn|warning|error|critical|fatal)\b/i
 /** How errors without a level begin. */
@@ -157,7 +160,7 @@ function levelOf(json: Structured | null, text: string): LogLevel | null {
   const given = json?.level ?? json?.levelname ?? json?.severity
   if (typeof given === 'number') return given >= 50 ? 'error' : given >= 40 ? 'warn' : given >= 30 ? 'info' : 'debug'
   const named = typeof given === 'string' ? given : NAMED.exec(text)?.[1]
-  return NAMES[named?.toLowerCase() ?? ''] ?? (THROWN.test(text) ? 'error' : null)
+  return NAMES.get(named?.toLowerCase() ?? '') ?? (THROWN.test(text) ? 'error' : null)
 }
 
 /** Without colours and control characters: a line is shown to a person. */

@@ -282,10 +282,10 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
     running: table.size,
     runOf(host, slot) {
       if (slot === 0) return null
-      const lease = table.get(host, slot)?.lease
-      if (lease !== undefined) return lease
       const former = table.formerRun(slot)
-      return former?.pid === host.pid ? former : null
+      const run = table.get(host, slot)?.lease ?? (former?.pid === host.pid ? former : undefined)
+      // A lease has the input of its run, which must not be kept as long as a line.
+      return run === undefined ? null : { run_id: run.run_id, thread_id: run.thread_id, graph_id: run.graph_id }
     },
     hostReports: () => reportHosts(hosts?.all() ?? [], table, config.app_id, pool),
     leaseAge: () => {
