@@ -2,13 +2,13 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { freePort } from '../../cli/ports.js'
-import { type Balancer, hasBalancer, startHaproxy, startNginx } from '../helpers/balancers.js'
+import { type Edges, hasBalancer, startHaproxy, startNginx } from '../helpers/balancers.js'
 import { type Proc, type Roles, startRoles } from '../helpers/cluster.js'
 import { startPostgres } from '../helpers/stores/postgres-server.js'
 import { until } from '../helpers/until.js'
+import { openClients } from './clients.js'
 import { finalStatuses } from './load.js'
 
 t.setTimeout(300_000)
@@ -23,77 +23,6 @@ const CALLERS = 2
 const STREAMS = 2
 /** Longer than the restarts of both edges. */
 const EVENTS = 600
-const MOST_CUTS = 20
-const headers = { 'content-type': 'application/json' }
-
-/** Callers that send one request after the other, each kind that an application sends. */
-function callers({ url }: Balancer) {
-  const failed: string[] = []
-  const runs: { thread_id: string; run_id: string }[] = []
-  let answered = 0
-  let on = true
-  const call = async <T>(method: string, path: string, body?: object): Promise<T> => {
-    const answer = await fetch(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) })
-    const text = await answer.text()
-    if (!answer.ok) throw new Error(`${answer.status} ${text.slice(0, 200)}`)
-    answered++
-    return JSON.parse(text) as T
-  }
-  const input = { assistant_id: 'slow', input: { ms: 100 } }
-  const one = async () => {
-    const { thread_id } = await call<{ thread_id: string }>('POST', '/threads', {})
-    runs.push(await call('POST', `/threads/${thread_id}/runs`, input))
-    await call('GET', `/threads/${thread_id}`)
-    await call('POST', '/runs/wait', input)
-  }
-  const loop = async () => {
-    while (on) {
-      await one().catch(error => failed.push(`${error.message} ${error.cause ?? ''}`))
-      await sleep(50)
-    }
-  }
-  const ended = Promise.all(Array.from({ length: CALLERS }, loop))
-  return {
-    failed,
-    runs,
-    answered: () => answered,
-    async stop() {
-      on = false
-      await ended
-    },
-  }
-}
-
-/** The ids of a stream of EVENTS chunks, resumed through the balancer each time that it is cut. */
-async function streamThrough({ url }: Balancer, onBegun: () => void): Promise<{ ids: number[]; cuts: number }> {
-  const body = JSON.stringify({
-    assistant_id: 'chunks',
-    input: { count: EVENTS, delay_ms: 40 },
-    stream_mode: 'custom',
-    stream_resumable: true,
-    on_disconnect: 'continue',
-  })
-  let answer = await fetch(`${url}/runs/stream`, { method: 'POST', headers, body })
-  const location = answer.headers.get('location')!
-  onBegun()
-  const ids: number[] = []
-  for (let cuts = 0; ; cuts++) {
-    let text = ''
-    try {
-      for await (const bytes of answer.body!) text += Buffer.from(bytes as Uint8Array).toString()
-    } catch {
-      // Cut by an edge that stops.
-    }
-    for (const frame of text.slice(0, text.lastIndexOf('\n\n') + 1).split('\n\n')) {
-      const id = /^id: (\d+)/m.exec(frame)?.[1]
-      if (id !== undefined) ids.push(Number(id))
-    }
-    if (ids.at(-1) === EVENTS) return { ids, cuts }
-    if (cuts === MOST_CUTS) throw new Error(`the stream was cut ${cuts} times, after ${ids.length} events`)
-    answer = await fetch(url + location, { headers: { 'last-event-id': `${ids.at(-1) ?? -1}` } })
-    if (answer.status !== 200) throw new Error(`the stream is not resumed: ${answer.status} ${await answer.text()}`)
-  }
-}
 
 /** A new process of each, then the end of the old one. */
 async function replace(t: Test, roles: Roles, role: 'resources' | 'graphs'): Promise<void> {
@@ -115,19 +44,21 @@ t.test('a rolling restart of every role behind real balancers', { skip }, async 
   for (const port of ports) edges.push(await startEdge(port))
   const folder = mkdtempSync(join(tmpdir(), 'balancer-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  const balancers = [await startHaproxy(folder, ports), await startNginx(folder, ports)]
+  const at: Edges = [`127.0.0.1:${ports[0]}`, `127.0.0.1:${ports[1]}`]
+  const balancers = [await startHaproxy(folder, at), await startNginx(folder, at)]
   t.teardown(() => Promise.all(balancers.map(({ stop }) => stop())))
 
-  const load = balancers.map(callers)
-  await until(() => load.every(({ answered }) => answered() > 20))
+  const load = balancers.map(({ url }) => openClients(url))
+  for (const { call } of load) call(CALLERS)
+  await until(() => load.every(({ runs }) => runs.length > 10))
   await replace(t, roles, 'resources')
   await replace(t, roles, 'graphs')
   const begun: Promise<void>[] = []
-  const streams = balancers.flatMap(balancer =>
+  const streams = load.flatMap(clients =>
     Array.from({ length: STREAMS }, () => {
       let onBegun = () => {}
       begun.push(new Promise(done => (onBegun = done)))
-      return streamThrough(balancer, onBegun)
+      return clients.stream({ count: EVENTS, delay_ms: 40, onBegun })
     }),
   )
   await Promise.race([Promise.all(begun), Promise.all(streams)])
@@ -140,9 +71,9 @@ t.test('a rolling restart of every role behind real balancers', { skip }, async 
   for (const { stop } of load) await stop()
 
   for (const [n, { name }] of balancers.entries()) {
-    const { failed, runs, answered } = load[n]!
-    t.comment(`${name}: ${answered()} requests answered`)
-    t.same(failed, [], `${name}: no request failed`)
+    const { runs, tally } = load[n]!
+    t.comment(`${name}: ${tally.requests} requests`)
+    t.same(tally.failed, [], `${name}: no request failed`)
     t.same([...new Set(await finalStatuses(balancers[n]!.url, runs))], ['success'], `${name}: every run`)
   }
   const all = Array.from({ length: EVENTS + 1 }, (_, i) => i)

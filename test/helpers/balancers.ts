@@ -31,10 +31,13 @@ function configured(file: string, changes: readonly [from: string, to: string][]
   return text
 }
 
-const addresses = (port: number, edges: readonly [number, number]): [from: string, to: string][] => [
-  ['0.0.0.0:80', `127.0.0.1:${port}`],
-  ['10.0.0.1:2024', `127.0.0.1:${edges[0]}`],
-  ['10.0.0.2:2024', `127.0.0.1:${edges[1]}`],
+/** The addresses of two edges, each with its port. */
+export type Edges = readonly [string, string]
+
+const addresses = (own: string, edges: Edges): [from: string, to: string][] => [
+  ['0.0.0.0:80', own],
+  ['10.0.0.1:2024', edges[0]],
+  ['10.0.0.2:2024', edges[1]],
 ]
 
 /** Resolves when `isReady`; throws with what the program has said when it ends before. */
@@ -57,15 +60,15 @@ async function run(command: readonly string[], isReady: () => Promise<boolean>):
   }
 }
 
-/** `folder`: for its files; the path of its socket must be short. */
-export async function startHaproxy(folder: string, edges: readonly [number, number]): Promise<Balancer> {
-  const port = await freePort()
+/** `folder`: for its files; the path of its socket must be short. `host`: its own address. */
+export async function startHaproxy(folder: string, edges: Edges, host = '127.0.0.1'): Promise<Balancer> {
+  const own = `${host}:${await freePort()}`
   const file = join(folder, 'haproxy.cfg')
   const socket = join(folder, 'admin.sock')
-  writeFileSync(file, configured('haproxy.cfg', [...addresses(port, edges), ['/run/haproxy/admin.sock', socket]]))
+  writeFileSync(file, configured('haproxy.cfg', [...addresses(own, edges), ['/run/haproxy/admin.sock', socket]]))
   const edgesNow = () => upServers(socket)
   const stop = await run(['haproxy', '-db', '-f', file], async () => (await edgesNow().catch(() => 0)) === 2)
-  return { name: 'HAProxy', url: `http://127.0.0.1:${port}`, edges: edgesNow, stop }
+  return { name: 'HAProxy', url: `http://${own}`, edges: edgesNow, stop }
 }
 
 /** The servers that HAProxy sends requests to: those that its checks found ready. */
@@ -79,10 +82,10 @@ function upServers(path: string): Promise<number> {
   })
 }
 
-export async function startNginx(folder: string, edges: readonly [number, number]): Promise<Balancer> {
-  const port = await freePort()
+export async function startNginx(folder: string, edges: Edges): Promise<Balancer> {
+  const own = `127.0.0.1:${await freePort()}`
   for (const name of ['body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']) mkdirSync(join(folder, name))
-  writeFileSync(join(folder, 'weft.conf'), configured('nginx.conf', addresses(port, edges)))
+  writeFileSync(join(folder, 'weft.conf'), configured('nginx.conf', addresses(own, edges)))
   const file = join(folder, 'nginx.conf')
   writeFileSync(
     file,
@@ -96,7 +99,7 @@ export async function startNginx(folder: string, edges: readonly [number, number
        include ${folder}/weft.conf;
      }`,
   )
-  const url = `http://127.0.0.1:${port}`
+  const url = `http://${own}`
   const answers = async () => (await fetch(`${url}/ok`).catch(() => null))?.ok === true
   const stop = await run(['nginx', '-e', `${folder}/error.log`, '-p', folder, '-c', file], answers)
   return { name: 'nginx', url, edges: async () => 2, stop }

@@ -165,8 +165,13 @@ export async function startRoles<B extends Broker = TestNats>({
 }
 
 /** Starts `weft` with these arguments; resolves when it is ready, rejects with its output when it ends before. */
-export async function launch(args: string[], env: { [name: string]: string }, program = weft): Promise<Proc> {
-  const child = spawnWeft(args, env, program)
+export async function launch(
+  args: string[],
+  env: { [name: string]: string },
+  program = weft,
+  within: readonly string[] = [],
+): Promise<Proc> {
+  const child = spawnWeft(args, env, program, within)
   let output = ''
   for (const stream of [child.stdout!, child.stderr!]) stream.on('data', part => (output += part))
   const port = await new Promise<number | null>((resolve, reject) => {
@@ -203,14 +208,17 @@ export async function launch(args: string[], env: { [name: string]: string }, pr
   }
 }
 
-/** `weft` as a child: it stops when this process ends, because the IPC channel closes. */
+/** `weft` as a child: it stops when this process ends, because the IPC channel closes. `within`: a command that executes it. */
 export const spawnWeft = (
   args: string[],
   env: { [name: string]: string | undefined } = {},
   program = weft,
+  within: readonly string[] = [],
 ): ChildProcess =>
   fork(program, args, {
-    execArgv: [],
+    ...(within.length === 0
+      ? { execArgv: [] }
+      : { execPath: within[0]!, execArgv: [...within.slice(1), process.execPath] }),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     env: { ...process.env, NODE_OPTIONS: '', WEFT_TEST: '1', WEFT_EDGE_DRAIN_MS: '0', ...env },
   })
