@@ -2,6 +2,7 @@
  * The work queue: publishes and pulls wake-ups. A wake-up carries ids only; the row in the store is the truth, so a lost
  * wake-up costs time and nothing else. At least once; redelivered 15 s after the last in-progress message.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { headers, type Msg } from 'nats'
 import type { WakeUp } from '../schemas/calls.js'
 import type { Pool } from '../schemas/ids.js'
@@ -63,9 +64,10 @@ function readAck(ack: string): { delivered: number; seq: number; waiting: number
 /** Jobs that one pull asks for at most: what a paused worker can keep from the others. */
 const MAX_BATCH = 32
 const MAX_PULLS = 2
-/** A pull of a paused worker takes jobs until it expires. */
-const EXPIRES_MS = 10_000
+/** A pull of a paused worker takes jobs until it expires, and one of a worker that stops may keep it so long. */
+const EXPIRES_MS = 5_000
 const BEAT_MS = 2_500
+const CLOSE_LOOK_MS = 20
 const NANOS = 1_000_000
 
 interface Pull {
@@ -78,7 +80,10 @@ export interface Puller {
   fill(): void
   /** Jobs since the start, and those among them that had been delivered before. */
   counts(): { jobs: number; redelivered: number }
+  /** Requests no more. Jobs that were on their way are given back. */
   quiet(): void
+  /** After `quiet`: no job can come any more, so that the connection may be closed. */
+  ended(): boolean
 }
 
 /**
@@ -106,6 +111,7 @@ export function pull(
   let jobs = 0
   let redelivered = 0
   let waiting = 0
+  let hasEnded = false
 
   const subscription = link.subscribe(`${inbox}.*`, message => {
     heardAt = performance.now()
@@ -159,11 +165,12 @@ export function pull(
     const { delivered, seq, waiting: behind } = readAck(ack)
     if (delivered > 1) redelivered++
     waiting = behind
-    const { run_id, thread_id, any = false } = JSON.parse(decoder.decode(message.data)) as WakeUp
     // A closed connection sends no ack: the broker delivers the job again.
     const say = (what: string) => {
       if (!nc.isClosed()) nc.publish(ack, encoder.encode(what))
     }
+    if (!open) return say('-NAK')
+    const { run_id, thread_id, any = false } = JSON.parse(decoder.decode(message.data)) as WakeUp
     onJob({
       run_id,
       thread_id,
@@ -208,6 +215,19 @@ export function pull(
     fill()
   }, BEAT_MS)
   watch.unref()
+
+  /**
+   * The server of this connection sends nothing more behind the answer to a flush. Other servers of its cluster, one of which
+   * serves the pulls, learn a moment later that nobody receives: a job that they send until then would be taken and lost for
+   * 15 s. So the pulls of a cluster are received until they have expired.
+   */
+  async function close(): Promise<void> {
+    while (nc.info?.cluster !== undefined && pulls.size > 0 && link.connected()) await sleep(CLOSE_LOOK_MS)
+    await subscription.drain().catch(() => {})
+    clearInterval(watch)
+    off()
+    hasEnded = true
+  }
   const off = link.onReconnect(() => {
     pulls.clear()
     plan()
@@ -218,10 +238,9 @@ export function pull(
     counts: () => ({ jobs, redelivered }),
     quiet() {
       open = false
-      off()
-      clearInterval(watch)
-      subscription.unsubscribe()
+      void close()
     },
+    ended: () => hasEnded,
   }
 }
 

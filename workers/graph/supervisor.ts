@@ -304,7 +304,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
       const until = performance.now() + ms
       let connected_at = performance.now()
       const isCutOff = () => connected_at < performance.now() - CUT_OFF_MS
-      while ((table.runs.size > 0 || claims.size() > 0) && performance.now() < until - HAND_BACK_MS && !isCutOff()) {
+      const isBusy = () => table.runs.size > 0 || claims.size() > 0 || puller?.ended() === false
+      while (isBusy() && performance.now() < until - HAND_BACK_MS && !isCutOff()) {
         await new Promise(done => setTimeout(done, 20))
         if (link.connected()) connected_at = performance.now()
       }
