@@ -1,4 +1,5 @@
 /** Plain calls: forwards the body's bytes to a worker and the answer's bytes back, and parses neither. */
+import { v7 as uuid } from 'uuid'
 import type { Answer } from '../bus/answer.js'
 import { NotSent } from '../bus/call.js'
 import type { CallHead } from '../schemas/calls.js'
@@ -20,10 +21,19 @@ export async function callThrough(
   body: Uint8Array,
   more?: Partial<CallHead>,
 ): Promise<void> {
-  const head = more === undefined ? exchange.callHead() : { ...exchange.callHead(), ...more }
-  const answer = await edge.caller.call(route.subject, head, body, { timeout: CALL_MS, repeat: route.repeats })
+  const makes = route.makes === true && isPlain(body) ? { makes: uuid() } : undefined
+  const head =
+    more === undefined && makes === undefined ? exchange.callHead() : { ...exchange.callHead(), ...more, ...makes }
+  const repeat = route.repeats || makes !== undefined
+  const answer = await edge.caller.call(route.subject, head, body, { timeout: CALL_MS, repeat })
   exchange.releaseBody()
   forward(exchange, answer)
+}
+
+/** A second thread of the same id is a conflict, and states of a body are several writes: those calls are sent once. */
+const isPlain = (body: Uint8Array): boolean => {
+  const text = Buffer.from(body.buffer, body.byteOffset, body.length)
+  return !text.includes('"thread_id"') && !text.includes('"supersteps"')
 }
 
 /** The head of a call that creates a run, with the id that is made here. */

@@ -62,6 +62,8 @@ export interface Row {
   mode?: RunMode
   /** A call of another method than GET that may be carried out twice. */
   repeats?: boolean
+  /** It makes a row whose id the edge makes, so that the call may be repeated, unless the body says more than its metadata. */
+  makes?: boolean
 }
 
 /** Paths of the control plane: its calls need a key and take JSON only, and it is closed to pages of other origins. */
@@ -149,7 +151,7 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/store/items/search', answer: 'json', subject: rpc('items', 'search'), repeats: true, auth: ['store:search'] },
   { method: 'POST', path: '/store/namespaces', answer: 'json', subject: rpc('items', 'namespaces'), repeats: true, auth: ['store:list_namespaces'] },
 
-  { method: 'POST', path: '/threads', answer: 'json', subject: rpc('threads', 'create'), auth: ['threads:create'] },
+  { method: 'POST', path: '/threads', answer: 'json', subject: rpc('threads', 'create'), makes: true, auth: ['threads:create'] },
   { method: 'POST', path: '/threads/search', answer: 'json', subject: rpc('threads', 'search'), repeats: true, auth: ['threads:search'] },
   { method: 'POST', path: '/threads/prune', answer: 'json', subject: rpc('threads', 'prune'), auth: ['threads:delete'] },
   { method: 'POST', path: '/threads/count', answer: 'json', subject: rpc('threads', 'count'), repeats: true, auth: ['threads:search'] },

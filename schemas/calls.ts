@@ -45,6 +45,8 @@ export interface CallHead {
   encryption?: string
   /** The client wants no body: `Prefer: return=minimal`. */
   minimal?: boolean
+  /** rpc.threads.create: the id of the thread unless the body has one. A repeated call finds the thread of the first. */
+  makes?: string
   /** rpc.runs.create: the edge makes the id and follows the run before it exists. */
   run?: {
     run_id: string

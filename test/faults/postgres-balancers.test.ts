@@ -8,8 +8,8 @@ import { type Edges, hasBalancer, startHaproxy, startNginx } from '../helpers/ba
 import { type Proc, type Roles, startRoles } from '../helpers/cluster.js'
 import { startPostgres } from '../helpers/stores/postgres-server.js'
 import { until } from '../helpers/until.js'
-import { openClients } from './clients.js'
 import { finalStatuses } from './load.js'
+import { openClients } from './rolling/clients.js'
 
 t.setTimeout(300_000)
 

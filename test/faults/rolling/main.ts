@@ -13,8 +13,8 @@ import { isForeign } from '../../../scripts/checks/foreign-settings.js'
 import { findPostgres } from '../../../scripts/postgres/server.js'
 import { hasBalancer } from '../../helpers/balancers.js'
 import { until } from '../../helpers/until.js'
-import { type Clients, openClients } from '../clients.js'
 import { finalStatuses } from '../load.js'
+import { type Clients, openClients } from './clients.js'
 import { type Cluster, startCluster } from './cluster.js'
 import { enterNamespaces, isInside, whyNoNamespaces } from './network.js'
 
@@ -98,7 +98,7 @@ async function replaceAll({ balancer, parts }: Cluster): Promise<string[]> {
   }
   row('replaced', 'requests', 'failed', 'slowest', 'resumed', 'seconds')
   /** The figures of clients since the last row. */
-  const measure = async (name: string, step: () => Promise<void>) => {
+  const measure = async (name: string, step: () => Promise<unknown>) => {
     const before = { ...tally, failed: tally.failed.length, slow: tally.slow.length }
     const since = performance.now()
     tally.slowest = 0

@@ -38,7 +38,7 @@ import { replay, stateHandlers } from './state.js'
 
 export const threads = (deps: Deps) => ({
   create: jsonHandler<ThreadCreate>(validateThreadCreate, (body, { head }) =>
-    create(deps, accessOf(head, 'threads:create'), body),
+    create(deps, accessOf(head, 'threads:create'), body, head.makes),
   ),
   get: bytesHandler(async (_, { head }) => {
     const include = readNames(new URLSearchParams(head.query), 'include', ['ttl'])
@@ -81,14 +81,15 @@ async function answerThread(deps: Deps, row: ThreadRow, { withTtl = false } = {}
   return { body: threadText(fresh, state, { more: withTtl ? [ttlText(fresh, expiryOf(fresh))] : [] }) }
 }
 
-async function create(deps: Deps, access: Access, body: ThreadCreate) {
+/** `makes`: the id of the caller for a thread without one. */
+async function create(deps: Deps, access: Access, body: ThreadCreate, makes?: string) {
   const { store } = deps
   const { app } = access
   const metadata = body.metadata ?? {}
   const ttl = readTtl(body.ttl) ?? (await defaultTtl(deps.settings, app))
   const row = newThread({
     app,
-    thread_id: canonicalId(body.thread_id ?? v7()),
+    thread_id: canonicalId(body.thread_id ?? makes ?? v7()),
     metadata: metadataText(metadata),
     ttl,
   })
@@ -101,7 +102,9 @@ async function create(deps: Deps, access: Access, body: ThreadCreate) {
     const step: Step = keys.length > 0 ? { step: 'threads.insert', row, keys } : { step: 'threads.insert', row }
     if ((await store.apply([step])) === -1) return { body: threadText(row, null) }
   }
-  if (body.if_exists !== 'do_nothing') throw fail('conflict', 'Thread already exists')
+  // With an id of the caller this is the thread of the same call, whose answer was lost.
+  const isRepeated = makes !== undefined && (body.thread_id ?? null) === null
+  if (body.if_exists !== 'do_nothing' && !isRepeated) throw fail('conflict', 'Thread already exists')
   const stored = await store.threads.get(app, row.thread_id)
   if (stored === null || stored.temporary || !sees(access, stored.metadata))
     throw fail('conflict', 'Thread already exists')
