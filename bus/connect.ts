@@ -7,7 +7,7 @@
  * is therefore guarded here, and the type of the connection has no other way.
  */
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { accessSync, constants } from 'node:fs'
 import { isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { checkServerIdentity, type PeerCertificate } from 'node:tls'
@@ -280,21 +280,23 @@ function guarded(log: Log, subject: string, receiver: Receiver) {
 
 const NO_FILES: TlsFiles = { ca: '', cert: '', key: '' }
 
-/** Throws an Error with one sentence when a file cannot be read or the URL has no use for it. */
+/**
+ * The client reads the files at each connection, so that new certificates need no restart. Throws an Error with one sentence
+ * when a file cannot be read or the URL has no use for it.
+ */
 function tlsOptions({ ca, cert, key }: TlsFiles, secure: boolean): TlsOptions {
   const files = { WEFT_NATS_CA: ca, WEFT_NATS_CERT: cert, WEFT_NATS_KEY: key }
-  const options: { [name: string]: string } = {}
   for (const [name, file] of Object.entries(files)) {
     if (file === '') continue
     if (!secure) throw new Error(`${name} is set, but NATS_URL has no TLS: write tls:// instead of nats://`)
     try {
-      options[name.slice('WEFT_NATS_'.length).toLowerCase()] = readFileSync(file, 'utf8')
+      accessSync(file, constants.R_OK)
     } catch (error) {
       throw new Error(`${name} cannot be read: ${(error as Error).message}`)
     }
   }
   if ((cert === '') !== (key === '')) throw new Error('WEFT_NATS_CERT and WEFT_NATS_KEY must be set together')
-  return options
+  return { ...(ca === '' ? {} : { caFile: ca }), ...(cert === '' ? {} : { certFile: cert, keyFile: key }) }
 }
 
 /**

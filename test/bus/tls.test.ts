@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { openLink, type TlsFiles } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
 import { findNatsServer } from '../../cli/nats/server.js'
+import { authorityIn } from './certificates.js'
 
 const silent = openLog('test', 'silent')
 const open = (url: string, tls?: TlsFiles, log = silent) => openLink({ url, role: 'graphs', log, tls })
@@ -33,16 +34,9 @@ async function plainServer(t: Test) {
 async function tlsServer(t: Test, names = 'IP:127.0.0.1,DNS:localhost') {
   const folder = mkdtempSync(join(t.testdir(), 'server-'))
   const file = (name: string) => join(folder, name)
-  const openssl = (...words: string[]) => execFileSync('openssl', words, { cwd: folder, stdio: 'ignore' })
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
-  openssl('req', '-x509', ...key, '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '2', '-subj', '/CN=test authority')
-  writeFileSync(file('names'), `subjectAltName=${names}\n`)
-  for (const name of ['server', 'client']) {
-    openssl('req', ...key, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=${name}`)
-    const signed = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', 'names']
-    openssl('x509', '-req', '-in', `${name}.csr`, '-out', `${name}.pem`, ...signed)
-  }
-  const tls = `{ cert_file: "${file('server.pem')}", key_file: "${file('server.key')}", ca_file: "${file('ca.pem')}", verify: true }`
+  const { ca, issue } = authorityIn(folder, 'authority')
+  const own = issue('server', names)
+  const tls = `{ cert_file: "${own.cert}", key_file: "${own.key}", ca_file: "${ca}", verify: true }`
   writeFileSync(
     file('nats.conf'),
     `listen: "127.0.0.1:-1"\nports_file_dir: "${folder}"\ntls: ${tls}\nauthorization { user: graphs, password: secret }\n`,
@@ -59,7 +53,7 @@ async function tlsServer(t: Test, names = 'IP:127.0.0.1,DNS:localhost') {
     await sleep(10)
   }
   const port = Number(/client connections on 127\.0\.0\.1:(\d+)/.exec(log)![1])
-  return { port, ca: file('ca.pem'), cert: file('client.pem'), key: file('client.key') }
+  return { port, ca, ...issue('client', names) }
 }
 
 t.test('tls:// never sends a password to a server without TLS', async t => {
