@@ -5,6 +5,7 @@
 import { join } from 'node:path'
 import { freePort } from '../../cli/ports.js'
 import { startEngine } from './docker/engine.js'
+import { startPodman } from './docker/podman.js'
 import { startImageWorker } from './image-worker.js'
 import { startApiServer } from './kubernetes/api-server.js'
 import { application, writeFiles } from './repository.js'
@@ -15,14 +16,16 @@ export interface TestEngine {
   imageOf(word: string): string
   /** Graph workers that run; null when they cannot be counted. */
   running(): number | null
+  /** kill -9 of all of them, where that is possible. */
+  kill?(): void
   close(): Promise<void>
 }
 
-export type EngineKind = 'docker' | 'kubernetes'
+export type EngineKind = 'docker' | 'podman' | 'kubernetes'
 
 /** `folder`: for the applications of the words. A real engine has images with these words as tags. */
 export async function startTestEngine(kind: EngineKind, folder: string, words: readonly string[]): Promise<TestEngine> {
-  const env = { WEFT_IMAGE_DRIVER: kind, WEFT_DOCKER_NETWORK: 'host' }
+  const env = { WEFT_IMAGE_DRIVER: kind === 'podman' ? 'docker' : kind, WEFT_DOCKER_NETWORK: 'host' }
   const { WEFT_TEST_IMAGE: real, WEFT_TEST_KUBECONFIG, WEFT_TEST_DOCKER_HOST } = process.env
   const name = real ?? 'registry.test/app'
   const imageOf = (word: string) => `${name}:${word}`
@@ -31,6 +34,10 @@ export async function startTestEngine(kind: EngineKind, folder: string, words: r
     return { env: { ...env, ...address }, imageOf, running: () => null, close: async () => {} }
   }
   for (const word of words) writeFiles(join(folder, word), application(word))
+  if (kind === 'podman') {
+    const { host, ...podman } = await startPodman(Object.fromEntries(words.map(word => [word, join(folder, word)])))
+    return { env: { ...env, DOCKER_HOST: host }, ...podman }
+  }
   const images = <T>(of: (app: string) => T) =>
     Object.fromEntries(words.map(word => [imageOf(word), of(join(folder, word))]))
   if (kind === 'docker') {

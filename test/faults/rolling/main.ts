@@ -27,12 +27,8 @@ missing, or it took longer than --minutes (15). Needs root, ip, unshare, haproxy
 `
 
 const CALLERS = 3
-/** Streams of 6 s, which a graph worker finishes before it stops, and one of 25 s, which another one goes on with. */
-const STREAMS = [
-  { count: 150, delay_ms: 40 },
-  { count: 150, delay_ms: 40 },
-  { count: 625, delay_ms: 40 },
-]
+/** Streams of 6 s, which a worker that stops finishes, and of 25 s, which an edge cuts and another graph worker goes on with. */
+const STREAMS = [150, 150, 625, 625, 625, 625].map(count => ({ count, delay_ms: 40 }))
 /** Runs that were accepted after a process was replaced, before the next one is. */
 const RUNS_BETWEEN = 20
 

@@ -76,7 +76,8 @@ export function listContainers(engine: Docker, labels: { [name: string]: string 
 }
 
 /** Messages of errors that a retry does not change. */
-const FINAL = /not found|unknown|unauthorized|denied|forbidden|no matching manifest|invalid reference|authentication/i
+const FINAL =
+  /not found|unknown|unauthorized|denied|forbidden|no matching manifest|invalid reference|authentication|is blocked in/i
 
 /**
  * Pulls the image and reports its progress. The engine answers 200 before it pulls: errors are lines of the stream.
