@@ -12,7 +12,7 @@ import { createReplica, endMain, removeReplica } from './replica.js'
 export const listMains = (engine: Docker, labels: { [name: string]: string }): Promise<ContainerInfo[]> =>
   listContainers(engine, { ...labels, [LABEL.part]: 'main' })
 
-/** Those of one generation. */
+/** The main containers of one generation. */
 export const mainsOf = (engine: Docker, { revision_id, generation }: ReplicaPlan): Promise<ContainerInfo[]> =>
   listMains(engine, { [LABEL.revision]: revision_id, [LABEL.generation]: String(generation) })
 
