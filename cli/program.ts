@@ -20,6 +20,7 @@ interface ServerFlags {
   slots?: number
   insecure?: true
   json?: true
+  tied?: true
 }
 
 const FLAGS = {
@@ -63,9 +64,11 @@ export function makeProgram(): Command {
   program.commandsGroup('Serve:')
   server(program, 'start', 'serve an application: every role, the store and a NATS server', ALL)
     .addOption(JSON_FLAG())
+    .addOption(TIED_FLAG())
     .action(async (flags: ServerFlags) => (await import('./commands/start.js')).start(configOf(flags), flags))
   server(program, 'dev', 'the same, and serve changed files of the application at once', ALL)
     .addOption(JSON_FLAG())
+    .addOption(TIED_FLAG())
     .action(async (flags: ServerFlags) => {
       // Nobody waits for runs of old code.
       process.env.WEFT_STOP_MS ||= '1000'
@@ -300,6 +303,7 @@ function addNats(program: Command): void {
 /** The list of schemas/auth/keys.ts, whose validators the launcher must not load; a test compares them. */
 export const SCOPE_NAMES = ['read', 'run', 'write', 'assistants', 'deployments', 'oauth', 'admin']
 const collect = (text: string, before: string[]): string[] => [...before, text]
+const TIED_FLAG = () => new Option('--tied', 'stop when standard input ends, for a program that starts it')
 const JSON_FLAG = () => new Option('--json', 'print JSON')
 
 function server(program: Command, name: string, summary: string, flags: readonly Flag[]): Command {
@@ -323,7 +327,7 @@ function wholeNumber(flag: string, text: string, largest: number, smallest = 0):
 }
 
 /** The settings of a server, which are removed from the environment when they are secret. */
-function configOf({ appId: app_id, json: _, ...flags }: ServerFlags): Config {
+function configOf({ appId: app_id, json: _json, tied: _tied, ...flags }: ServerFlags): Config {
   const config = readSettings({ ...flags, app_id })
   // Graph hosts, builds and the server process must not inherit them.
   for (const name of SECRET_SETTINGS) delete process.env[SETTINGS[name].env]

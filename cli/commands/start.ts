@@ -30,9 +30,11 @@ interface StartFlags {
   json?: boolean
   /** `weft dev`: the roles are started again when a file of the application changes. */
   dev?: boolean
+  /** A program has started it, and is gone when stdin ends. */
+  tied?: boolean
 }
 
-interface Start extends Required<StartFlags> {
+interface Start extends Required<Omit<StartFlags, 'tied'>> {
   config: Config
   /** The key of the control plane existed before this start. */
   hadKey: boolean
@@ -45,6 +47,7 @@ interface Start extends Required<StartFlags> {
   python: string | null
   port: number
   graphs: GraphReport[]
+  greeted: boolean
   /** Ends the watch of files. */
   end(): Promise<void>
 }
@@ -56,7 +59,10 @@ interface Start extends Required<StartFlags> {
 const LIBC = { MALLOC_MMAP_THRESHOLD_: '1048576' }
 
 /** Runs until SIGINT or SIGTERM; throws a UserError when it cannot start. With `json` it prints one line of JSON when it serves. */
-export async function start(config: Config, { json = false, dev = false }: StartFlags = {}): Promise<void> {
+export async function start(
+  config: Config,
+  { json = false, dev = false, tied = false }: StartFlags = {},
+): Promise<void> {
   let exit: (code: number) => void = () => {}
   const exited = new Promise<number>(done => (exit = done))
   const run: Start = {
@@ -75,6 +81,7 @@ export async function start(config: Config, { json = false, dev = false }: Start
     python: null,
     port: config.port,
     graphs: [],
+    greeted: false,
     end: async () => {},
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -86,6 +93,7 @@ export async function start(config: Config, { json = false, dev = false }: Start
     })
   }
   process.once('disconnect', () => exit(0))
+  if (tied) process.stdin.once('close', () => exit(0)).resume()
 
   const started = (async () => {
     for (const step of steps) await step(run)
@@ -251,6 +259,7 @@ async function watch(run: Start): Promise<void> {
     await roles!.stop(config.stop_ms + 2_000)
     try {
       await roles!.start()
+      if (!run.greeted) await greet(run)
       const failed = run.graphs.flatMap(({ graph_id, error }) => (error === null ? [] : [`${graph_id}: ${error}`]))
       say(
         `reloaded in ${Math.round(performance.now() - since)} ms${failed.length > 0 ? `; not loaded: ${failed.join('; ')}` : ''}`,
@@ -278,7 +287,9 @@ const keyFile = ({ data }: Config): string => join(data, 'control.key')
 async function greet(run: Start): Promise<void> {
   const { config, json, app, hadKey, port, graphs } = run
   const url = urlOf(config.host, port)
+  // With `dev`, after the change that mends it.
   if (run.roles!.child() === null) return
+  run.greeted = true
   if (!(await becomesReady(`${url}/ready`))) say(`${url}/ready does not answer 200 yet`)
   process.send?.({ ready: true, port, graphs } satisfies Ready)
   // Settings of the server and of the application switch the console off. With an origin of its own, the server leads there.
