@@ -35,6 +35,7 @@ const ALONE = {
   'static-schemas': 'workers/host/schemas/extract-thread',
   'app-host': 'workers/host/app/main',
   'app-files': 'workers/graph/app-files-child',
+  handler: 'handler/handler',
 }
 /**
  * Native code, what a host shares with the application, compilers, clients that only some installations have, and CommonJS
@@ -140,7 +141,7 @@ function licenseOf(folder) {
 
 /** The latest change of a compiled file, of these two, or of the installed packages. */
 function changedAt() {
-  const compiled = ['schemas', 'bus', 'store', 'edge', 'workers', 'cli'].flatMap(folder =>
+  const compiled = ['schemas', 'bus', 'store', 'edge', 'workers', 'handler', 'cli'].flatMap(folder =>
     readdirSync(join(dist, folder), { recursive: true })
       .filter(path => path.endsWith('.js'))
       .map(path => join(dist, folder, path)),

@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
 /** Files that make every compiled file stale. */
 const ALL = ['tsconfig.json', 'package-lock.json', 'scripts/build.mjs']
-const ROOMS = ['bus', 'store', 'edge', 'workers', 'cli', 'scripts', 'test']
+const ROOMS = ['bus', 'store', 'edge', 'workers', 'handler', 'cli', 'scripts', 'test']
 /** They have compilers of their own, or none. */
 const ELSEWHERE = /(^|\/)node_modules\/|^test\/(apps|saver|lines)\/|^scripts\/guide\/page\//
 
@@ -53,7 +53,22 @@ async function compileRooms() {
       tsconfig: join(root, 'tsconfig.json'),
       logLevel: 'error',
     })
+  await declareTypes(entryPoints.filter(source => source.startsWith('handler/')))
   writeFileSync(mark, wanted)
+}
+
+/** Types of the one folder that others import from the package. */
+async function declareTypes(sources) {
+  if (sources.length === 0) return
+  const { default: ts } = await import('typescript')
+  const compilerOptions = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.NodeNext, isolatedDeclarations: true }
+  for (const source of sources) {
+    const text = readFileSync(join(root, source), 'utf8')
+    const { outputText, diagnostics } = ts.transpileDeclaration(text, { fileName: source, compilerOptions })
+    if (diagnostics.length > 0)
+      throw new Error(`${source}: ${ts.flattenDiagnosticMessageText(diagnostics[0].messageText, ' ')}`)
+    writeFileSync(join(root, 'dist', source.replace(/\.ts$/, '.d.ts')), outputText)
+  }
 }
 
 function buildConsole() {
@@ -100,6 +115,7 @@ function removeStale(outputs) {
       if (!file.endsWith('.js') || file.includes('/viewer/') || outputs.has(file)) continue
       rmSync(file)
       rmSync(`${file}.map`, { force: true })
+      rmSync(file.replace(/\.js$/, '.d.ts'), { force: true })
     }
 }
 

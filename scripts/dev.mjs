@@ -8,7 +8,7 @@ import { watch } from 'chokidar'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const args = process.argv.slice(2)
-const SOURCES = ['schemas', 'bus', 'store', 'edge', 'workers', 'cli', 'console/src']
+const SOURCES = ['schemas', 'bus', 'store', 'edge', 'workers', 'handler', 'cli', 'console/src']
 const ENDINGS = /\.(ts|tsx|css|mjs|py)$/
 /** An editor writes several files at once. */
 const PAUSE_MS = 50

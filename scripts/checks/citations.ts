@@ -8,14 +8,27 @@ import { join } from 'node:path'
 import { root } from '../../cli/root.js'
 import { filesIn } from './imports.js'
 
-const ROOMS = ['schemas', 'bus', 'store', 'edge', 'workers', 'cli', 'scripts', 'console', 'test', 'examples', 'deploy']
+const ROOMS = [
+  'schemas',
+  'bus',
+  'store',
+  'edge',
+  'workers',
+  'handler',
+  'cli',
+  'scripts',
+  'console',
+  'test',
+  'examples',
+  'deploy',
+]
 const ENDINGS = ['ts', 'mjs', 'py', 'sh', 'yml', 'yaml', 'html']
 /** Sections by number, and names of documents without a path. */
 const ELSEWHERE =
   /\b(?:[Dd]esign|[Rr]eliability|threads-and-runs|assistants-crons-store|control-plane):? (?:section )?§?\d|\b[Oo]f reliability\b|[(]contract\b|[(]API:|\bAPI:? (?:threads-and-runs|assistants-crons-store|control-plane|contract)\b/g
 const PAGE = /\bdocs\/[\w./-]+?\.md(?:#[\w-]*)?/g
 const SOURCE =
-  /(?<![\w./@-])(?:schemas|bus|store|edge|workers|cli|scripts|test|console|examples)\/[\w./-]+\.(?:tsx?|py|mjs|sh)\b/g
+  /(?<![\w./@-])(?:schemas|bus|store|edge|workers|handler|cli|scripts|test|console|examples)\/[\w./-]+\.(?:tsx?|py|mjs|sh)\b/g
 /** A comment that leaves its subject to the reader. */
 const FRAGMENT = /\/\*\*(?:\n\s*\*)? (Of|Those) /g
 const DECISION = /\bdecision (\d{3})\b/gi

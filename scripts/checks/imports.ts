@@ -33,9 +33,11 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ['workers/outbound.ts'],
   // Runs in browsers, and knows the public API only.
   ['console/'],
+  // Runs in the process of another server, whose libraries are its own.
+  ['handler/', 'schemas/errors.ts'],
   ['cli/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
   ['scripts/', 'cli/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
-  ['test/', 'scripts/', 'cli/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
+  ['test/', 'handler/', 'scripts/', 'cli/', 'schemas/', 'bus/', 'edge/', 'store/', 'workers/'],
 ]
 
 /** The floors of a folder, ground first: a file or subfolder imports from lower floors only. Each must have a floor. */
@@ -100,6 +102,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['program.ts'],
     ['main.ts'],
   ],
+  'handler/': [['types.ts'], ['server.ts'], ['forward.ts'], ['node.ts', 'web.ts'], ['handler.ts']],
   'workers/host/': [
     ['library/', 'limits.ts', 'output-marks.ts', 'spans.ts'],
     ['guards/'],
@@ -188,6 +191,7 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   // Who starts a program decides whose rights and which variables it gets.
   'node:child_process': [
     'cli/',
+    'handler/server.ts',
     'scripts/',
     'workers/host/',
     ...['node', 'output', 'process', 'python', 'python-install', 'sandbox', 'start', 'user-file', 'uv'].map(
@@ -219,6 +223,8 @@ const READS_ENV = [
   /^(cli|scripts)\//,
   /^test\//,
   /(^|\/)main\.ts$/,
+  // What it starts has the environment of the server around.
+  /^handler\/server\.ts$/,
   // Loaded with the program, before there are settings.
   /^edge\/http\/library\.ts$/,
   /^workers\/host\/(main|application|library\/(context|tuning))\.ts$/,

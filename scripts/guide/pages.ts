@@ -34,6 +34,7 @@ const SECTIONS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
       ['docs/guide/streaming.md', 'Streaming and resuming'],
       ['docs/guide/interrupts.md', 'Interrupts'],
       ['docs/guide/front-ends.md', 'Front ends'],
+      ['docs/guide/inside.md', 'Inside your own server'],
       ['docs/guide/python.md', 'Python applications'],
       ['docs/guide/docker.md', 'Docker on one machine'],
       ['docs/guide/databases.md', 'Which database'],

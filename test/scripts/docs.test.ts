@@ -199,7 +199,7 @@ t.test('every command line `weft …` of a page is one that weft accepts', async
 t.test('every source file that a page names exists', async t => {
   for (const page of pages)
     for (const [, file = ''] of read(page).matchAll(
-      /`((?:schemas|bus|store|edge|workers|cli|scripts|test|examples)\/[\w./-]+)`/g,
+      /`((?:schemas|bus|store|edge|workers|handler|cli|scripts|test|examples)\/[\w./-]+)`/g,
     ))
       t.ok(existsSync(join(root, file)), `${page}: ${file}`)
 })
@@ -232,7 +232,7 @@ t.test('no folder has more than 35 files', async t => {
 /** Folders with source files, below the five layers, scripts and examples. */
 function sourceFolders(): string[] {
   const found = new Set<string>()
-  for (const top of ['schemas', 'bus', 'store', 'edge', 'workers', 'cli', 'scripts'])
+  for (const top of ['schemas', 'bus', 'store', 'edge', 'workers', 'handler', 'cli', 'scripts'])
     for (const file of readdirSync(join(root, top), { recursive: true }) as string[])
       if (file.endsWith('.ts')) found.add(dirname(join(top, file)))
   return [...found].sort()

@@ -26,6 +26,10 @@ const NOT_EXECUTED: { readonly [begin: string]: string } = {
   'source <(weft complete bash)': 'shells that may be missing; test/cli/completion.test.ts reads the same scripts',
   'weft backup /backups': 'a server between the two; test/cli/one-machine.test.ts executes both',
   'pg_dump --format=custom': 'a PostgreSQL of the reader; test/faults/postgres-restore.test.ts executes both',
+  "import express from 'express'": 'a server of the reader; test/handler/frameworks.test.ts has the same',
+  'const weft = createNodeHandler({': 'a server of the reader; test/handler/frameworks.test.ts has the same',
+  "import { createHandler } from 'weft-server/handler'":
+    'a server of the reader; test/handler/frameworks.test.ts has the same',
   ...(spawnSync('jq', ['--version']).status === 0 ? {} : { 'ask() {': 'jq is not installed' }),
   'weft import ./my-agent': 'a stopped development server of the reader, which is not installed here',
   'weft import http': 'a server of the reader; test/cli/client-commands.test.ts imports from one',

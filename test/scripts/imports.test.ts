@@ -24,6 +24,7 @@ t.test('no folder holds more than 35 files', async t => {
     'docs',
     'edge',
     'examples',
+    'handler',
     'schemas',
     'scripts',
     'store',

@@ -106,6 +106,27 @@ t.test('serves, and downloads the HTTP library once and the compiler when types 
   t.same(getting(await withServer(process.execPath, async () => {})), [])
 })
 
+t.test('its handler serves inside another program, as an ES module and in CommonJS', async t => {
+  const nats = await findNatsServer()
+  const use = `const weft = createHandler({ data: 'inside' })
+    weft(new Request('http://x/info')).then(async answer => { console.log(answer.status); await weft.close() })`
+  for (const code of [
+    `const { createHandler } = require('weft-server/handler'); ${use}`,
+    `import { createHandler } from 'weft-server/handler'; ${use}`,
+  ]) {
+    const args = [`--input-type=${code.startsWith('import') ? 'module' : 'commonjs'}`, '-e', code]
+    t.equal(
+      execFileSync(process.execPath, args, {
+        cwd: folder,
+        env: { ...env, WEFT_NATS_SERVER: nats },
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'pipe'],
+      }),
+      '200\n',
+    )
+  }
+})
+
 t.test(
   'on a Node.js without an HTTP library it serves with one that has it, and graphs keep the newer one',
   async t => {

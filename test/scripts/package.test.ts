@@ -19,6 +19,8 @@ t.test('the npm package contains the command and the guide, and no tests, bench 
     'dist/programs/weft.js',
     'dist/programs/host.js',
     'dist/programs/LICENSES.txt',
+    'dist/programs/handler.js',
+    'dist/handler/handler.d.ts',
     'dist/guide/index.html',
     'dist/guide/llms.txt',
     'examples/chat/langgraph.json',
@@ -33,7 +35,9 @@ t.test('the npm package contains the command and the guide, and no tests, bench 
   )
   t.same(
     paths.filter(path =>
-      /^dist\/(?!programs\/|console\/|guide\/|edge\/openapi\/viewer\/|cli\/(weft|check-node)\.js$)/.test(path),
+      /^dist\/(?!programs\/|console\/|guide\/|edge\/openapi\/viewer\/|handler\/(handler|types)\.d\.ts$|cli\/(weft|check-node)\.js$)/.test(
+        path,
+      ),
     ),
     [],
     'what is bundled is there once',
