@@ -94,7 +94,8 @@ for (const name of ['approval', 'research', 'digest', 'tenants', 'react', 'mixed
   })
 
 t.test('an example can be copied alone: its model is a copy of that of the others', t => {
-  for (const name of ['tenants', 'react']) t.equal(read(`${name}/model.ts`), read('approval/model.ts'), name)
+  for (const name of ['tenants', 'react', 'next/agent'])
+    t.equal(read(`${name}/model.ts`), read('approval/model.ts'), name)
   t.equal(read('digest/model.py'), read('research/model.py'))
   t.end()
 })
