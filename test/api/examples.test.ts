@@ -49,6 +49,7 @@ t.test('the types of all examples in TypeScript, and of a new application, are c
     typeRoots: [join(root, 'node_modules/@types')],
     // The line that package.json of the page names.
     paths: {
+      'weft-server/handler': [join(root, 'dist/handler/handler.d.ts')],
       '@langchain/langgraph-sdk': [join(root, 'test/sdk/node_modules/sdk2/dist/index.d.ts')],
       '@langchain/langgraph-sdk/react': [join(root, 'test/sdk/node_modules/sdk2/dist/react/index.d.ts')],
     },

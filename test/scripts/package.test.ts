@@ -21,6 +21,7 @@ t.test('the npm package contains the command and the guide, and no tests, bench 
     'dist/programs/LICENSES.txt',
     'dist/programs/handler.js',
     'dist/handler/handler.d.ts',
+    'handler/python/weft_asgi/app.py',
     'dist/guide/index.html',
     'dist/guide/llms.txt',
     'examples/chat/langgraph.json',

@@ -35,7 +35,9 @@ export default function Page() {
             Stop
           </button>
         ) : (
-          <button disabled={text === ''}>Send</button>
+          <button type="submit" disabled={text === ''}>
+            Send
+          </button>
         )}
       </form>
     </main>
