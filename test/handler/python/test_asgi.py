@@ -1,8 +1,10 @@
 """weft-asgi inside FastAPI on uvicorn: through the official SDK, and before a server in the place of Weft."""
 
 import asyncio
+import importlib
 import json
 import os
+import shutil
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -236,3 +238,22 @@ asyncio.run(main())
             return
         writer.close()
         await asyncio.sleep(0.1)
+
+
+async def test_the_example_serves_its_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As after `npm install` in a copy of the folder.
+    folder = tmp_path / "fastapi"
+    shutil.copytree(ROOT / "examples/fastapi", folder, ignore=shutil.ignore_patterns(".weft", "node_modules"))
+    (folder / "node_modules/.bin").mkdir(parents=True)
+    command = folder / "node_modules/.bin/weft"
+    command.write_text(f'#!/bin/sh\nexec node {ROOT / "dist/cli/weft.js"} "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "")
+    async with served(importlib.import_module("server").app) as url, httpx.AsyncClient() as http:
+        assert (await http.get(f"{url}/hello")).json() == {"says": "a route of your own"}
+        client = get_client(url=f"{url}/agent")
+        ended: Any = await client.runs.wait(None, "planner", input=says("Turin"))
+        assert ended["messages"][-1]["content"].startswith("Start with coffee")
