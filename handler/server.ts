@@ -18,6 +18,8 @@ const ONE_ADDRESS = { WEFT_STREAMS_PER_ADDRESS: '0' }
 
 interface Started {
   url: Promise<string>
+  /** The same, when it serves. */
+  found: string | null
   child: ChildProcess
 }
 
@@ -39,14 +41,16 @@ export function openServer({ url, ...options }: HandlerOptions): Weft {
       if (!started.has(key)) {
         const one = start(app, data, options)
         started.set(key, one)
-        one.child.once('exit', () => started.delete(key))
+        for (const end of ['exit', 'error']) one.child.once(end, () => started.delete(key))
       }
+      const { url, found } = started.get(key)!
+      if (found !== null) return found
       const late = new AbortController()
       const limit = sleep(START_MS, undefined, { signal: late.signal }).then(() => {
         throw new Error(`Weft has not started within ${START_MS / 1000} s, and is still waited for`)
       })
       limit.catch(() => {})
-      return Promise.race([started.get(key)!.url, limit]).finally(() => late.abort())
+      return Promise.race([url, limit]).finally(() => late.abort())
     },
     async close() {
       const child = started.get(key)?.child
@@ -76,10 +80,16 @@ function start(
     child.once('error', failed)
     child.once('exit', code => failed(new Error(`Weft has ended with exit code ${code}; it has printed why`)))
   })
-  url.catch(() => {})
+  const one: Started = { url, found: null, child }
+  url.then(
+    found => {
+      one.found = found
+    },
+    () => {},
+  )
   child.stdin!.on('error', () => {})
   // This process may end while it runs.
   child.unref()
   for (const pipe of [child.stdin, child.stdout]) (pipe as unknown as { unref(): void }).unref()
-  return { url, child }
+  return one
 }

@@ -1,30 +1,12 @@
 /** examples/react in a browser, with the newest line of the SDK, as after `npm install` in a copy of the folder. */
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { rmSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { root } from '../../cli/root.js'
 import { startCluster } from '../helpers/cluster.js'
-import { lines } from '../helpers/sdk.js'
+import { copyExample } from '../helpers/example-copy.js'
 import { openBrowser } from './browser.js'
 
 t.setTimeout(120_000)
-
-/** A copy of the example with the packages that its package.json names. */
-function install(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'weft-react-'))
-  cpSync(join(root, 'examples/react'), folder, { recursive: true })
-  const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { dependencies: object }
-  const newest = `test/sdk/node_modules/${lines.at(-1)!.alias}`
-  for (const name of Object.keys(dependencies)) {
-    const from = name === '@langchain/langgraph-sdk' ? newest : `node_modules/${name}`
-    const to = join(folder, 'node_modules', name)
-    mkdirSync(dirname(to), { recursive: true })
-    symlinkSync(realpathSync(join(root, from)), to)
-  }
-  return folder
-}
 
 const say = async (page: Page, text: string) => {
   await page.getByLabel('Message', { exact: true }).fill(text)
@@ -35,7 +17,7 @@ const last = (page: Page, text: string | RegExp) => page.locator('li:last-child 
 const idle = (page: Page) => page.getByRole('button', { name: 'Send', exact: true }).waitFor()
 
 t.test('the page streams, asks, edits, switches between versions, stops, and joins again', async t => {
-  const app = install()
+  const app = copyExample('react')
   t.teardown(() => rmSync(app, { recursive: true, force: true }))
   const cluster = await startCluster({ app, env: { OPENAI_API_KEY: '', ANTHROPIC_API_KEY: '' } })
   t.teardown(() => cluster.stop())

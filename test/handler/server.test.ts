@@ -1,7 +1,7 @@
 /** The Weft that a handler starts: one for a process, which ends with it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -20,6 +20,7 @@ const GRAPH = `import { Annotation, StateGraph } from '@langchain/langgraph'
 export const graph = new StateGraph(Annotation.Root({ says: Annotation<string>() }))
   .addNode('a', () => ({ says: 'this' })).addEdge('__start__', 'a').compile()`
 writeFileSync(join(folder, 'small.ts'), GRAPH)
+symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
 writeFileSync(join(folder, 'langgraph.json'), '{"graphs":{"small":"./small.ts:graph"}}')
 
 /** A process with the file of the package; \`load\` gives a handler, each time of a module that is loaded anew. */

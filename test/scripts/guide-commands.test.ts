@@ -27,6 +27,10 @@ const NOT_EXECUTED: { readonly [begin: string]: string } = {
   'weft backup /backups': 'a server between the two; test/cli/one-machine.test.ts executes both',
   'pg_dump --format=custom': 'a PostgreSQL of the reader; test/faults/postgres-restore.test.ts executes both',
   "import express from 'express'": 'a server of the reader; test/handler/frameworks.test.ts has the same',
+  "import { Auth, HTTPException } from '@langchain/langgraph-sdk/auth'\n\nexport const auth = new Auth()\n  .authenticate(({ headers":
+    'test/handler/identity.test.ts executes it',
+  'pip install ./node_modules': 'test/handler/asgi.test.ts has the package',
+  'import weft_asgi': 'test/handler/asgi.test.ts has the same server',
   'const weft = createNodeHandler({': 'a server of the reader; test/handler/frameworks.test.ts has the same',
   "import { createHandler } from 'weft-server/handler'":
     'a server of the reader; test/handler/frameworks.test.ts has the same',

@@ -77,6 +77,8 @@ class Server:
             application, data = self._key
             flags = ["dev" if self._dev else "start", "--app", str(application), "--data", str(data)]
             started = _started[self._key] = Started([*(self._command or find_command()), *flags], self._env)
+        if started.url.done():
+            return started.url.result()
         try:
             return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(started.url)), START_SECS)
         except TimeoutError:
