@@ -9,8 +9,8 @@ import { build } from 'esbuild'
 import { Hono } from 'hono'
 import t from 'tap'
 import { root } from '../../cli/root.js'
-import { copyExample } from '../helpers/example-copy.js'
 import { openBrowser } from './browser.js'
+import { copyExample } from './example-copy.js'
 
 t.setTimeout(120_000)
 const HANDLER = pathToFileURL(join(root, 'dist/programs/handler.js')).href

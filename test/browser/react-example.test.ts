@@ -3,8 +3,8 @@ import { rmSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
-import { copyExample } from '../helpers/example-copy.js'
 import { openBrowser } from './browser.js'
+import { copyExample } from './example-copy.js'
 
 t.setTimeout(120_000)
 

@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync,
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { root } from '../../cli/root.js'
-import { lines } from './sdk.js'
+import { lines } from '../helpers/sdk.js'
 
 /** The folder of the copy. It has those packages of its package.json that are installed here, and the newest line of the SDK. */
 export function copyExample(name: string): string {
