@@ -288,7 +288,7 @@ t.test('getLogger() of the SDK works at the top level of a module and in a node'
   await host.run({ graph_id: 'g', kwargs: { input: { value: 0 }, config: { configurable: { graph_id: 'g' } } } })
   await host.stop()
   t.match(host.output.stdout, /^\[info\] loaded$/m)
-  t.match(host.output.stderr, /^\[warn\] in the node \{ a: 1 \} \(graph_id g, node node/m)
+  t.match(host.output.stderr, /\[warn\] in the node \{ a: 1 \} \(graph_id g, node node/m)
   t.notMatch(host.output.stdout, /hidden/)
 })
 
