@@ -28,7 +28,7 @@ export function announceEnd(link: Link, run: RunId, ending: Ending): void {
 }
 
 /** A request to the supervisor of a run. */
-type RunSignal = { do: 'replay'; after: number } | { do: 'cancel' }
+type RunSignal = { do: 'replay'; after: number } | { do: 'cancel' } | { do: 'locate'; checkpoint: string }
 
 export const sendCancel = (link: Link, pool: Pool, run: RunId): void =>
   link.nc.publish(control(pool, run), Buffer.from(JSON.stringify({ do: 'cancel' })))
@@ -46,6 +46,8 @@ export function readSignal(data: Uint8Array): RunSignal | null {
   const signal = readJson(data)
   if (!isObject(signal)) return null
   if (signal.do === 'cancel') return { do: 'cancel' }
+  const { checkpoint } = signal
+  if (signal.do === 'locate') return typeof checkpoint === 'string' ? { do: 'locate', checkpoint } : null
   return signal.do === 'replay' && Number.isInteger(signal.after) ? { do: 'replay', after: Number(signal.after) } : null
 }
 

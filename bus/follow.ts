@@ -59,6 +59,8 @@ export interface Follower {
    * `running`: the supervisor may have the events in memory. `pool`: where it is.
    */
   replay(run: RunId, from: ReplayFrom, onBatch: (batch: Batch) => void): Promise<Replayed>
+  /** The last event before a checkpoint of the run; null: its supervisor does not know that checkpoint. */
+  eventBefore(run: RunId, pool: Pool, checkpoint: string): Promise<number | null>
   /**
    * When the oldest event of the stored stream was stored (ms since 1970), of whichever run; null: none is stored. Events
    * expire in the order in which they were stored. Rejects when the broker does not answer.
@@ -244,6 +246,17 @@ export function openFollower(link: Link, mux: Mux): Follower {
     }
   }
 
+  async function eventBefore(run: RunId, pool: Pool, checkpoint: string): Promise<number | null> {
+    const ask = encoder.encode(JSON.stringify({ do: 'locate', checkpoint }))
+    try {
+      const { after } = (await mux.ask(control(pool, run), ask, { timeout: ANSWER_MS })).json<{ after: unknown }>()
+      return Number.isSafeInteger(after) ? Number(after) : null
+    } catch {
+      // The run is nowhere, or its supervisor is of an older version and does not answer.
+      return null
+    }
+  }
+
   async function storedSince(): Promise<number | null> {
     let since: number | null = null
     const request = { seq: 1, batch: 1, next_by_subj: 'chunk.>' }
@@ -286,6 +299,7 @@ export function openFollower(link: Link, mux: Mux): Follower {
       if (running && after >= 0 && (await replayRecent(at, after, onBatch))) return 'complete'
       return replayStored(run, { after, again }, onBatch)
     },
+    eventBefore,
     storedSince,
   }
 }

@@ -31,6 +31,11 @@ export const FROM_HOST = {
   retire: 11,
   /** Parts of the run have started or ended. Body: HostSpans as JSON. */
   spans: 12,
+  /**
+   * A checkpoint of the root graph of a resumable run. Body: its id; id = the last event before it, so the events behind that
+   * one belong to what comes after the checkpoint.
+   */
+  checkpoint: 13,
   // These use a second pipe, which also works while the event loop is blocked (host/watchdog.ts).
   /** The code of `slot` holds the event loop. count = milliseconds so far; repeated each second. */
   held: 7,

@@ -4,10 +4,11 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { follows } from '../../bus/follow.js'
+import { token } from '../../schemas/ids.js'
 import { isTerminal, type RunView } from '../../schemas/runs.js'
 import { attemptOf } from '../../schemas/subjects.js'
 import type { Edge } from '../context.js'
-import type { Cursor } from './cursor.js'
+import type { Beginning } from './cursor.js'
 import type { RunStream } from './run-stream.js'
 
 /** Longest wait for the broker's confirmation of the subscription, before the 200. */
@@ -22,8 +23,9 @@ const STORING_MS = 10_000
 const fromOf = (cursor: number): number => Math.max(cursor - 1, -1)
 
 /** Begins at the cursor; without one the run's default is to replay all that is stored, or to begin with live events. */
-export async function openJoined(edge: Edge, stream: RunStream, view: RunView, cursor: Cursor): Promise<void> {
+export async function openJoined(edge: Edge, stream: RunStream, view: RunView, beginning: Beginning): Promise<void> {
   const { reader } = stream
+  const { cursor, checkpoint } = beginning
   reader.accept(view)
   const ended = isTerminal(view.status)
   if (typeof cursor === 'number' && ended && view.last_event_id !== null && cursor >= view.last_event_id)
@@ -38,6 +40,7 @@ export async function openJoined(edge: Edge, stream: RunStream, view: RunView, c
   }
   if (!ended) edge.watch.ask(reader)
   if (typeof cursor === 'number') await fromCursor(stream, cursor)
+  else if (!ended && checkpoint !== null && (await fromCheckpoint(stream, checkpoint))) return
   else await fromStart(stream, { lenient: cursor === null })
 }
 
@@ -65,6 +68,16 @@ async function fromCursor(stream: RunStream, cursor: number): Promise<void> {
   if (reader.view!.from === 'start') return fromStart(stream, { lenient: true })
   reader.sent = -1
   reader.resume(outcome, { anchored: false })
+}
+
+/** Strictly after the last event before the checkpoint. False: that is not known, and nothing was sent. */
+async function fromCheckpoint({ edge, reader }: RunStream, checkpoint: string): Promise<boolean> {
+  const { pool, resumable } = reader.view!
+  const after = await edge.follower.eventBefore(reader.run, token<'pool'>('pool', pool), checkpoint)
+  if (after === null) return reader.closed
+  const { outcome, found, hole, began } = await reader.probe(fromOf(after), { after, exact: resumable })
+  if (!reader.closed && (began || (found && !hole))) reader.resume(outcome)
+  return reader.closed || began || (found && !hole)
 }
 
 /** `lenient`: what is stored, wherever it begins; else everything, or 409. */

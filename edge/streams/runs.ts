@@ -11,7 +11,7 @@ import { createCall, forward } from '../calls.js'
 import { type Edge, runPath } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import type { Route } from '../routes.js'
-import { readCursor } from './cursor.js'
+import { readBeginning } from './cursor.js'
 import { openFilter, readModes, readNamespaces } from './filter.js'
 import { openJoined } from './run-join.js'
 import { RunStream } from './run-stream.js'
@@ -48,8 +48,8 @@ export async function createRun(edge: Edge, exchange: Exchange, route: Route, bo
 
 export async function joinStream(edge: Edge, exchange: Exchange, route: Route): Promise<void> {
   const query = new URLSearchParams(exchange.query)
-  const cursor = readCursor(exchange.received.lastEventId, query)
-  const found = await join(edge, exchange, route, { mode: 'stream', resumes: typeof cursor === 'number' })
+  const beginning = readBeginning(exchange.received.lastEventId, query)
+  const found = await join(edge, exchange, route, { mode: 'stream', resumes: typeof beginning.cursor === 'number' })
   if (found === null || exchange.over) return
   const { view } = found
   const stream = new RunStream(edge, exchange, view.run_id, {
@@ -58,7 +58,7 @@ export async function joinStream(edge: Edge, exchange: Exchange, route: Route): 
     filter: openFilter(readModes(query), view.stream_mode, readNamespaces(query)),
   })
   try {
-    await openJoined(edge, stream, view, cursor)
+    await openJoined(edge, stream, view, beginning)
   } catch (error) {
     stream.drop()
     throw error

@@ -33,10 +33,14 @@ function opened(t: { teardown(end: () => void): unknown }) {
       has: id => rings.has(id),
     },
     60_000,
-    id => void cancelled.push(id),
+    {
+      cancel: id => void cancelled.push(id),
+      locate: (_, checkpoint) => (checkpoint === 'known' ? 7 : null),
+    },
   )
   t.teardown(() => signals.close())
-  const send = (signal: object) => receive!({ data: bytes(signal), reply: `inbox.${JSON.stringify(signal)}` })
+  const send = (signal: object, respond?: (text: string) => void) =>
+    receive!({ data: bytes(signal), reply: `inbox.${JSON.stringify(signal)}`, respond })
   return { signals, answered, repeated, cancelled, rings, send, isSubscribed: () => receive !== null }
 }
 
@@ -88,4 +92,17 @@ t.test('of an ended run they are answered as long as there is its ring', async t
   t.same(answered, [2])
   rings.delete(run)
   await until(() => !isSubscribed())
+})
+
+t.test('the place of a checkpoint is answered at once, also during the claim', async t => {
+  const { signals, send } = opened(t)
+  signals.subscribe(run)
+  const answers: string[] = []
+  const ask = (checkpoint: unknown) => send({ do: 'locate', checkpoint }, text => void answers.push(text))
+  ask('known')
+  signals.begin(run)
+  ask('known')
+  ask('unknown')
+  ask(7)
+  t.same(answers, ['{"after":7}', '{"after":7}', '{"after":null}'], 'what is no text is no question')
 })

@@ -337,6 +337,38 @@ const rows: Row[] = [
     expected: 'every token must arrive, also the last one.',
   },
   {
+    title:
+      'a resumable run reports each checkpoint of its thread behind the events before it, and streams no more than asked',
+    async act(host) {
+      const thread_id = newRunId()
+      const kwargs = { ...stored, input: { steps: 2 }, resumable: true, stream_mode: ['updates', 'values'] as never }
+      const ended = await run(host, { graph_id: 'counter', thread_id, kwargs })
+      const ids = host.store.checkpoints.filter(({ thread }) => thread === thread_id).map(({ id }) => id)
+      const namesUntil = (last: number) => ended.events.filter(({ id }) => id <= last).map(({ event }) => event)
+      const others = [
+        { kwargs: { ...kwargs, resumable: false } },
+        { kwargs: { ...kwargs, temporary: true } },
+        { kwargs, events: true },
+      ].map(spec => run(host, { graph_id: 'counter', ...spec }))
+      return {
+        inOrder: ended.reported.map(({ checkpoint }) => ids.indexOf(checkpoint)),
+        before: ended.reported.slice(1).map(({ after }) => namesUntil(after).slice(-2)),
+        streamed: [...new Set(namesOf(ended))],
+        ofOthers: (await Promise.all(others)).map(({ reported }) => reported.length),
+      }
+    },
+    expected: {
+      inOrder: [0, 1, 2, 3],
+      before: [
+        ['metadata', 'values'],
+        ['updates', 'values'],
+        ['updates', 'values'],
+      ],
+      streamed: ['metadata', 'values', 'updates'],
+      ofOthers: [0, 0, 0],
+    },
+  },
+  {
     title: 'subgraphs stream under their path, and the state has theirs',
     async act(host) {
       const thread_id = newRunId()

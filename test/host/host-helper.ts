@@ -28,6 +28,8 @@ export interface Ended extends FinishHead {
   save: Uint8Array
   events: Event[]
   frames: { id: number; count: number; bytes: number }[]
+  /** Checkpoints that the host has reported, with the last event before each. */
+  reported: { checkpoint: string; after: number }[]
 }
 
 export const kwargsOf = (kwargs: Partial<RunKwargs> = {}): RunKwargs => ({
@@ -145,6 +147,7 @@ export async function startHost(
   const threads = new Map<number, string>()
   const running = new Map<number, (ended: Ended) => void>()
   const chunks = new Map<number, Frame[]>()
+  const reported = new Map<number, Ended['reported']>()
   const listeners = new Map<number, (frame: Frame) => void>()
   const calls = new Map<number, (frame: Frame) => void>()
   const output = { stderr: '', stdout: '' }
@@ -172,6 +175,8 @@ export async function startHost(
     } else if (kind === FROM_HOST.chunk) {
       chunks.get(slot)?.push({ ...frame, body: Uint8Array.from(body) })
       listeners.get(slot)?.(frame)
+    } else if (kind === FROM_HOST.checkpoint) {
+      reported.get(slot)?.push({ checkpoint: Buffer.from(body).toString(), after: id })
     } else if (kind === FROM_HOST.ask) {
       if (refuse > 0) return write({ kind: TO_HOST.answer, flags: refuse, slot, id })
       const thread = threads.get(slot)!
@@ -187,7 +192,8 @@ export async function startHost(
       const query = { ...JSON.parse(Buffer.from(body).toString()), thread_id: thread } as CheckpointQuery
       const found = flags === ASK.get ? store.get(query) : store.list(query)
       write({ kind: TO_HOST.answer, slot, id, body: packTuples(found) })
-    } else if (kind === FROM_HOST.finish) running.get(slot)?.(endedOf(chunks.get(slot)!, body))
+    } else if (kind === FROM_HOST.finish)
+      running.get(slot)?.({ ...endedOf(chunks.get(slot)!, body), reported: reported.get(slot) ?? [] })
     else if (kind === FROM_HOST.pong) pong?.(frame.count)
     else if (kind === FROM_HOST.called) calls.get(id)?.(frame)
   })
@@ -207,6 +213,7 @@ export async function startHost(
       const run_id = spec.run_id ?? `run-${slot}`
       threads.set(slot, thread_id)
       chunks.set(slot, [])
+      reported.set(slot, [])
       if (onChunk !== undefined) listeners.set(slot, onChunk)
       const head: StartHead = {
         run_id,
@@ -224,6 +231,7 @@ export async function startHost(
         running.set(slot, ended => {
           if (ended.save.length > 0) store.save(thread_id, ended.save)
           chunks.delete(slot)
+          reported.delete(slot)
           resolve(ended)
         }),
       )
@@ -271,7 +279,7 @@ export async function startHost(
   }
 }
 
-function endedOf(frames: Frame[], body: Uint8Array): Ended {
+function endedOf(frames: Frame[], body: Uint8Array): Omit<Ended, 'reported'> {
   const { head, rest } = unpack<FinishHead>(body)
   const cut = cutter(rest)
   const values = Buffer.from(cut(head.values_size)).toString()

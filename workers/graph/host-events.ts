@@ -2,6 +2,7 @@
 import type { Log } from '../../bus/log.js'
 import { validateRunFailure } from '../../schemas/host.js'
 import { attemptOf } from '../../schemas/subjects.js'
+import { TransientMap } from '../../schemas/transient.js'
 import { CHUNK, type Frame, MalformedFrame, readJson } from '../pipe.js'
 import { limitFlow } from './flow.js'
 import { type ActiveRun, isMuted } from './run-table.js'
@@ -22,6 +23,20 @@ export function publishEvents(run: ActiveRun, { id, count, body, flags }: Frame)
   run.last_event_id = lastId
   run.publisher.send(id, count, body, flags === CHUNK.v2)
   limitFlow(run, body.length)
+  return true
+}
+
+/** Clients ask for checkpoints that they have just read as the newest of the thread. */
+const MAX_CHECKPOINTS = 64
+const MAX_ID_BYTES = 64
+
+/** Remembers between which events of the run a checkpoint was made. False: it was dropped, because it is of another attempt. */
+export function noteCheckpoint(run: ActiveRun, { id, body }: Frame): boolean {
+  if (body.length > MAX_ID_BYTES) throw new MalformedFrame(`the id of a checkpoint has ${body.length} bytes`)
+  if (attemptOf(id) !== run.lease.attempt) return false
+  run.checkpoints ??= new TransientMap()
+  run.checkpoints.set(Buffer.from(body).toString(), id)
+  if (run.checkpoints.size > MAX_CHECKPOINTS) run.checkpoints.delete(run.checkpoints.keys().next().value!)
   return true
 }
 

@@ -18,8 +18,8 @@ import { endOf, type HostEnd } from './host-end.js'
 const PING_MS = 2_000
 const BLOCKED_MS = 1_000
 /** The frames that the supervisor handles. */
-const { chunk, ask, failed, finish, called, spans } = FROM_HOST
-const RUN_FRAMES = new Set<number>([chunk, ask, failed, finish, called, spans])
+const { chunk, ask, failed, finish, called, spans, checkpoint } = FROM_HOST
+const RUN_FRAMES = new Set<number>([chunk, ask, failed, finish, called, spans, checkpoint])
 
 export interface GraphHost {
   pid: number

@@ -1,5 +1,5 @@
 /**
- * Signals for the runs of a supervisor: cancel, and replay while the ring of the run is in memory. The subscription
+ * Signals for the runs of a supervisor: cancel, the place of a checkpoint, and replay while the ring of the run is in memory. The subscription
  * exists before the claim: a cancel is then seen either in the row or as a message. A replay that is asked for during the
  * claim waits for its result, because until then nobody knows whether this supervisor has the events.
  */
@@ -51,7 +51,7 @@ export function openRunSignals(
   pool: Pool,
   rings: Pick<Rings, 'answer' | 'ended' | 'drop' | 'has'>,
   keep_ms: number,
-  onCancel: (run: RunId) => void,
+  { cancel, locate }: { cancel(run: RunId): void; locate(run: RunId, checkpoint: string): number | null },
 ): RunSignals {
   const runs = new TransientMap<RunId, Subscribed>()
   const endedRuns: Expiry[] = []
@@ -109,7 +109,8 @@ export function openRunSignals(
       const entry: Subscribed = {
         subscription: link.subscribe(control(pool, run), message => {
           const signal = readSignal(message.data)
-          if (signal?.do === 'cancel') onCancel(run)
+          if (signal?.do === 'cancel') cancel(run)
+          else if (signal?.do === 'locate') message.respond(JSON.stringify({ after: locate(run, signal.checkpoint) }))
           else if (signal?.do !== 'replay') return
           else if (entry.held !== null) entry.held.push(message)
           else rings.answer(run, signal.after, message)

@@ -39,6 +39,8 @@ export interface ActiveRun {
   slot: number
   /** The greatest event id taken from the host; before any, one less than the first of the attempt. */
   last_event_id: number
+  /** The last event before each of its newest checkpoints, by their ids; null: its host has reported none. */
+  checkpoints: TransientMap<string, number> | null
   /** Null unless it is held back (flow.ts). */
   hold: Hold | null
   /** When the heartbeat or claim was sent that last confirmed the lease (monotonicMs). */
@@ -81,6 +83,7 @@ export function newActiveRun(
     host: null,
     slot: 0,
     last_event_id: firstIdOf(lease.attempt) - 1,
+    checkpoints: null,
     hold: null,
     confirmed_at,
     streamFullStored: Promise.resolve(),

@@ -22,7 +22,7 @@ import { openHandBack } from './hand-back.js'
 import { openHostAsks } from './host-asks.js'
 import { type HostCalls, openHostCalls } from './host-calls.js'
 import type { HostEnd } from './host-end.js'
-import { logFailure, publishEvents } from './host-events.js'
+import { logFailure, noteCheckpoint, publishEvents } from './host-events.js'
 import type { GraphHost } from './host-process.js'
 import { reportHosts } from './host-reports.js'
 import { HEARTBEAT_MS, openLeaseClient, STORE_MS } from './lease-client.js'
@@ -95,7 +95,7 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
   const table = openRunTable()
   const calls = openHostCalls(table)
   const leases = openLeaseClient(caller, worker, { app: config.app_id, pool })
-  const signals = openRunSignals(link, pool, rings, config.keep_ended_ms, cancel)
+  const signals = openRunSignals(link, pool, rings, config.keep_ended_ms, { cancel, locate })
   const awaitsHost = () => open && hosts?.hasReadyHost() === false
   const handBack = openHandBack({ log, table, leases, signals, onSlotFree: fill, awaitsHost })
   const suspects = new Set<RunId>()
@@ -189,6 +189,11 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
     if (run !== undefined) stopping.stop(run, 'cancel')
   }
 
+  /** The last event of the run before this checkpoint. */
+  function locate(run_id: RunId, checkpoint: string): number | null {
+    return table.runs.get(run_id)?.checkpoints?.get(checkpoint) ?? null
+  }
+
   // Frames from hosts.
 
   function onFrame(host: GraphHost, frame: Frame): void {
@@ -201,6 +206,8 @@ export function openSupervisor({ config, link, mux, caller, pool, worker, tracer
     } else if (run === undefined) foreign++
     else if (frame.kind === FROM_HOST.chunk) {
       if (!publishEvents(run, frame)) foreign++
+    } else if (frame.kind === FROM_HOST.checkpoint) {
+      if (!noteCheckpoint(run, frame)) foreign++
     } else if (frame.kind === FROM_HOST.failed) {
       if (!logFailure(log, run, frame)) foreign++
     } else if (frame.kind === FROM_HOST.spans) spans.onFrame(run, frame)

@@ -177,6 +177,7 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
     events: run.events,
     v2: run.v2,
     lifecycle: run.lifecycle,
+    onCheckpoint: kwargs.resumable && !kwargs.temporary && run.v2 === null ? id => reportCheckpoint(run, id) : null,
   })
   const options: JsonObject = {
     ...config,
@@ -196,6 +197,9 @@ async function prepare(run: RunState, newest: Uint8Array): Promise<Job> {
   const streamed = modes.custom_origins ? withCustomOrigins(run.graph, library) : run.graph
   return { graph: streamed, input, options, modes }
 }
+
+const reportCheckpoint = ({ host, slot, events }: RunState, id: string): void =>
+  host.send({ kind: FROM_HOST.checkpoint, slot, id: events.lastId(), body: Buffer.from(id) })
 
 function saverOf(run: RunState, library: Library, newest: Uint8Array, metadata: JsonObject) {
   const { kwargs, thread_id, first_seq } = run.start

@@ -27,6 +27,7 @@ class FromHost(IntEnum):
     FAILED = 10
     RETIRE = 11
     SPANS = 12
+    CHECKPOINT = 13
 
 
 class ToHost(IntEnum):

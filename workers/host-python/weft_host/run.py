@@ -144,6 +144,8 @@ class Run(RunState):
         # Values that a client put into `configurable` stay there.
         context = fitting(context, graph.context_schema, config["configurable"] if given else {})
         modes = Modes(kwargs["stream_mode"], kwargs["stream_subgraphs"], self.events, self.v2, self.lifecycle)
+        if kwargs.get("resumable") and not kwargs["temporary"] and self.v2 is None:
+            modes.report_checkpoints(self.send_checkpoint)
         if not application.values_have_interrupts:
             modes.show_interrupts_in_values()
         options: JsonObject = {

@@ -66,6 +66,10 @@ class RunState:
     def send_spans(self, spans: JsonObject) -> None:
         self.host.pipe.send(FromHost.SPANS, slot=self.slot, body=render(spans))
 
+    def send_checkpoint(self, checkpoint_id: str) -> None:
+        id = self.events.last_id()
+        self.host.pipe.send(FromHost.CHECKPOINT, slot=self.slot, id=id, body=checkpoint_id.encode())
+
     def cancel(self, timeout: bool) -> None:
         """Stops it: it finishes as `interrupted`, or as `timeout`."""
         self.stopped = self.stopped or ("timeout" if timeout else "cancelled")

@@ -44,9 +44,19 @@ export interface ModeOptions {
   v2: RunEvents | null
   /** Null unless the mode `lifecycle` is requested. It needs the chunks of subgraphs, which then arrive in all modes. */
   lifecycle: Lifecycle | null
+  /** Receives the id of each checkpoint of the root graph, behind the events before it; null: nobody asks for them. */
+  onCheckpoint: ((id: string) => void) | null
 }
 
-export function modesOf({ requested, subgraphs, task_modes, events: { push }, v2, lifecycle }: ModeOptions): Modes {
+export function modesOf({
+  requested,
+  subgraphs,
+  task_modes,
+  events: { push },
+  v2,
+  lifecycle,
+  onCheckpoint,
+}: ModeOptions): Modes {
   const modes = new Set<StreamMode>(requested.length > 0 ? requested : ['values'])
   const send = (event: string, ns: readonly string[], payload: unknown) => {
     if (ns.length === 0 || subgraphs) push(eventName(event, ns), render(payload))
@@ -93,9 +103,15 @@ export function modesOf({ requested, subgraphs, task_modes, events: { push }, v2
     lifecycle?.take(ns, mode, payload)
     takers[mode]?.(ns, payload)
     v2?.take(ns, mode, payload, node)
+    if (onCheckpoint === null || mode !== 'checkpoints' || ns.length > 0) return
+    const id = idOf(payload)
+    if (id !== undefined) onCheckpoint(id)
   }
 
-  const needed = lifecycle === null ? Object.keys(takers) : [...Object.keys(takers), 'tasks']
+  const needed = Object.keys(takers)
+  if (lifecycle !== null) needed.push('tasks')
+  // In older versions only `debug` has them, which costs more than it brings.
+  if (onCheckpoint !== null && task_modes) needed.push('checkpoints')
   const library = needed.map(mode => (!task_modes && IN_DEBUG.has(mode) ? 'debug' : mode))
   const direct = modes.has('custom') && modes.size === 1
   return {
@@ -126,6 +142,10 @@ export function modesOf({ requested, subgraphs, task_modes, events: { push }, v2
 
 /** Modes that older versions of the library send only inside of `debug`, with the same payloads. */
 const IN_DEBUG: ReadonlySet<string> = new Set(['tasks', 'checkpoints'])
+
+/** A graph with a stream of its own may leave out the place of a checkpoint. */
+const idOf = (payload: unknown): string | undefined =>
+  (payload as { config?: { configurable?: { checkpoint_id?: string } } }).config?.configurable?.checkpoint_id
 
 /** A node without writes is `{node: null}`; the library sends an empty object. */
 function withNulls(payload: unknown): unknown {

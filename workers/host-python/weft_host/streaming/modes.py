@@ -32,6 +32,13 @@ def unchanged(payload: Any) -> Any:
     return payload
 
 
+def checkpoint_id_of(payload: JsonObject) -> str | None:
+    """None: a graph with a stream of its own may leave out the place of a checkpoint."""
+    config: JsonObject = payload.get("config") or {}
+    configurable: JsonObject = config.get("configurable") or {}
+    return configurable.get("checkpoint_id")
+
+
 SHAPES: dict[str, Callable[[Any], Any]] = {
     "values": with_interrupts,
     "updates": with_interrupts,
@@ -70,6 +77,7 @@ class Modes:
         self.callbacks = "events" in modes
         # Interrupts of the mode `updates` are shown in `values`, too; `hides_updates`: no client requested them.
         self.from_updates = self.hides_updates = False
+        self.on_checkpoint: Callable[[str], None] | None = None
 
     def show_interrupts_in_values(self) -> None:
         """For a library that shows them in the mode `updates` only."""
@@ -77,6 +85,12 @@ class Modes:
         self.hides_updates = self.from_updates and "updates" not in self.takers
         if self.hides_updates:
             self.library.append("updates")
+
+    def report_checkpoints(self, on_checkpoint: Callable[[str], None]) -> None:
+        """`on_checkpoint` gets the id of each checkpoint of the root graph, behind the events before it."""
+        self.on_checkpoint = on_checkpoint
+        if "checkpoints" not in self.library:
+            self.library.append("checkpoints")
 
     def sender(self, mode: str) -> Taker:
         push, shape = self.events.push, SHAPES[mode]
@@ -133,6 +147,10 @@ class Modes:
             taker(ns, payload)
         if self.v2 is not None and mode != "messages":
             self.v2.take(ns, mode, payload)
+        if self.on_checkpoint is None or mode != "checkpoints" or ns:
+            return
+        if (checkpoint_id := checkpoint_id_of(payload)) is not None:
+            self.on_checkpoint(checkpoint_id)
 
     def custom(self, ns: Namespace, payload: Any) -> None:
         if not ns or self.subgraphs:
