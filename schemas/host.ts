@@ -88,6 +88,8 @@ export interface FinishHead {
   interrupts: { [task_id: string]: Interrupt[] }
   /** wait and join answer the interrupts only: the values are the result of an earlier run. */
   interrupts_only?: boolean
+  /** URLs for feedback about the run, by their keys: wait and join answer them. */
+  feedback?: { [key: string]: string }
   values_size: Size
   rest_size: Size
   save_size: Size

@@ -4,6 +4,7 @@ import { v7 } from 'uuid'
 import type { Context, Reply } from '../../bus/serve.js'
 import type { CallHead, Lease } from '../../schemas/calls.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
+import { resultText } from '../../workers/resources/rows/text.js'
 import { newThread } from '../../workers/resources/rows/thread.js'
 import { create } from '../../workers/resources/runs/create.js'
 import { leases } from '../../workers/resources/runs/lease.js'
@@ -58,4 +59,27 @@ t.test('the result of a run is not read from its thread before it is stored ther
     },
   ])
   for (const { body } of [await asked(), await joined()]) t.equal(Buffer.from(body!).toString(), '{"a":1}')
+})
+
+t.test('interrupts and URLs for feedback are members of the values', async t => {
+  const text = (values: string | null, interrupts: unknown[] = [], feedback: object | null = null, error?: object) =>
+    resultText(values === null ? null : Buffer.from(values), interrupts, error ? JSON.stringify(error) : null, feedback)
+  const asked = [{ value: 'sure?' }]
+  const urls = { good: 'https://feedback.test/good' }
+  const both = { __interrupt__: asked, __feedback__: urls }
+  const rows: [found: string, wanted: unknown][] = [
+    [text(null), {}],
+    [text('null'), {}],
+    [text('{}', [], urls), { __feedback__: urls }],
+    [text('null', [], urls), { __feedback__: urls }],
+    [text('{"a":1}', [], urls), { a: 1, __feedback__: urls }],
+    [text('{"a":1}', asked, urls), { a: 1, ...both }],
+    [text(null, asked, urls), both],
+    [text('{"a":1}', asked), { a: 1, __interrupt__: asked }],
+    // What an entrypoint returned.
+    [text('7', [], urls), 7],
+    [text('7', asked, urls), both],
+    [text('{"a":1}', asked, urls, { error: 'E', message: 'm' }), { __error__: { error: 'E', message: 'm' } }],
+  ]
+  for (const [found, wanted] of rows) t.same(JSON.parse(found), wanted, found)
 })

@@ -121,7 +121,7 @@ function excessOf(parts: readonly Uint8Array[]): StateTooLarge | null {
 }
 
 const headOf = (
-  { events, saver }: RunState,
+  { events, saver, feedback }: RunState,
   { status, error, at }: Outcome,
   left: Left,
 ): Omit<FinishHead, 'values_size' | 'rest_size' | 'save_size'> => ({
@@ -133,6 +133,7 @@ const headOf = (
   next: left.next ?? [],
   interrupts: left.interrupts ?? {},
   ...(left.interrupts_only && { interrupts_only: true }),
+  ...(feedback !== null && status === 'success' ? { feedback } : {}),
 })
 
 function send({ host, slot }: RunState, head: ReturnType<typeof headOf>, parts: Uint8Array[]): void {

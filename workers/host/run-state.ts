@@ -30,6 +30,8 @@ export interface RunState {
   values: { last: unknown } | null
   /** The graph yielded an interrupt; the state holds the interrupt. */
   paused: boolean
+  /** URLs for feedback, by their keys; null: none were asked for, or LangSmith gave none. */
+  feedback: { [key: string]: string } | null
   /** A later attempt holds the run. */
   lost: boolean
   /** The reason that the run cannot continue: a save failed, or a value exceeded its limit. */

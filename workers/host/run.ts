@@ -83,6 +83,7 @@ export function startRun(host: Host, { slot, confirmed_at, recorded, start, newe
     spans,
     values: null,
     paused: false,
+    feedback: null,
     lost: false,
     broken: null,
     ended: false,
@@ -138,9 +139,10 @@ function announce({ events, v2, start: { run_id, attempt } }: RunState): void {
 }
 
 /** Where feedback about the run may be given; the graph has ended without an error. */
-async function sendFeedbackUrls({ host, events, start: { run_id, kwargs } }: RunState): Promise<void> {
-  const urls = await host.application.langsmith.feedbackUrls(run_id, kwargs.feedback_keys!)
-  if (urls !== null) events.push('feedback', JSON.stringify(urls))
+async function sendFeedbackUrls(run: RunState): Promise<void> {
+  const { run_id, kwargs } = run.start
+  run.feedback = await run.host.application.langsmith.feedbackUrls(run_id, kwargs.feedback_keys!)
+  if (run.feedback !== null) run.events.push('feedback', JSON.stringify(run.feedback))
 }
 
 /** Returns the graph with a checkpointer of this run, its input and its options. */

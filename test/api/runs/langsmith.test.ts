@@ -118,7 +118,7 @@ for (const [language, { graph, skip }] of Object.entries(LANGUAGES))
       await traced({}, ['assistants', 'usual'], assistant_id)
     })
 
-    await t.test('URLs for feedback come as the last event', async t => {
+    await t.test('URLs for feedback come as the last event, and with the values', async t => {
       const { events, run_id } = await eventsOf({ feedback_keys: ['helpful', 'correct'] })
       t.same(events.at(-1), {
         event: 'feedback',
@@ -128,6 +128,20 @@ for (const [language, { graph, skip }] of Object.entries(LANGUAGES))
         fake.asked,
         ['helpful', 'correct'].map(feedback_key => ({ ...fake.asked[0], run_id, feedback_key })),
       )
+      const { thread_id } = await client.threads.create()
+      const wanted = { helpful: 'https://feedback.test/helpful' }
+      const input = { text: 'hello' }
+      // The JavaScript SDK sends no feedback_keys with a wait.
+      const body = JSON.stringify({ assistant_id: 'echo', input, feedback_keys: ['helpful'] })
+      const headers = { 'content-type': 'application/json' }
+      for (const path of [`/threads/${thread_id}/runs/wait`, '/runs/wait']) {
+        const waited = await fetch(`${cluster.url}${path}`, { method: 'POST', headers, body })
+        t.match(await waited.json(), { text: 'hello', __feedback__: wanted }, path)
+      }
+      const background = await client.runs.create(thread_id, 'echo', { input, feedbackKeys: ['helpful'] })
+      t.match(await client.runs.join(thread_id, background.run_id), { text: 'hello', __feedback__: wanted })
+      t.match(await client.runs.join(thread_id, background.run_id), { __feedback__: wanted }, 'also after its end')
+      t.notHas(await client.threads.getState(thread_id).then(({ values }) => values), '__feedback__', 'it is no state')
       fake.state.isRefusing = true
       const refused = await eventsOf({ feedback_keys: ['helpful'] })
       t.same(

@@ -169,7 +169,9 @@ def span_status_of(outcome: Outcome, lifecycle: str) -> str:
 
 def send(run: RunState, outcome: Outcome, left: Left, save: bytes, head: str | None) -> None:
     """A packed FinishHead (schemas/host.ts) and its parts."""
-    only = {"interrupts_only": True} if left.interrupts_only else {}
+    only: JsonObject = {"interrupts_only": True} if left.interrupts_only else {}
+    if run.feedback is not None and outcome.status == "success":
+        only["feedback"] = run.feedback
     text = render(
         {
             "status": outcome.status,

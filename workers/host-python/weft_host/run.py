@@ -119,9 +119,9 @@ class Run(RunState):
     async def stream(self, job: Job) -> None:
         await pump(self, job)
         if keys := self.start["kwargs"].get("feedback_keys"):
-            urls = await feedback_urls(self.start["run_id"], keys)
-            if urls is not None and not self.over:
-                self.events.push("feedback", render(urls))
+            self.feedback = await feedback_urls(self.start["run_id"], keys)
+            if self.feedback is not None and not self.over:
+                self.events.push("feedback", render(self.feedback))
 
     async def prepare(self, stack: contextlib.AsyncExitStack) -> Job:
         """The graph with a checkpointer of this run, its input and its options."""

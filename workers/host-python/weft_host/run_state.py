@@ -50,6 +50,8 @@ class RunState:
         self.has_values = False
         # It yielded an interrupt.
         self.is_paused = False
+        # URLs for feedback, by their keys; None: none were asked for, or LangSmith gave none.
+        self.feedback: dict[str, str] | None = None
         # A later attempt holds the run.
         self.is_lost = False
         # Why it cannot go on: a save failed, or something is too large.

@@ -111,12 +111,24 @@ export function plainError(stored: string): string {
   return json({ error, message })
 }
 
-/** The answer of wait and join (docs/spec/runs.md#wait-and-join): values, with `__interrupt__` or as `__error__`. */
-export function resultText(values: Uint8Array | null, interrupts: unknown[], error: string | null): string {
+/**
+ * The answer of wait and join (docs/spec/runs.md#wait-and-join): values, with `__interrupt__` and `__feedback__`, or as
+ * `__error__`.
+ */
+export function resultText(
+  values: Uint8Array | null,
+  interrupts: unknown[],
+  error: string | null,
+  feedback: object | null = null,
+): string {
   if (error !== null) return `{"__error__":${plainError(error)}}`
-  const text = values === null ? '{}' : decoder.decode(values)
-  if (interrupts.length === 0) return text === 'null' ? '{}' : text
-  const more = `"__interrupt__":${json(interrupts)}}`
-  if (!text.endsWith('}')) return `{${more}`
-  return text.length === 2 ? `{${more}` : `${text.slice(0, -1)},${more}`
+  const decoded = values === null ? '{}' : decoder.decode(values)
+  const text = decoded === 'null' ? '{}' : decoded
+  const more: string[] = []
+  if (interrupts.length > 0) more.push(`"__interrupt__":${json(interrupts)}`)
+  if (feedback !== null) more.push(`"__feedback__":${json(feedback)}`)
+  const hasMembers = text.endsWith('}')
+  // The output of an entrypoint may be no object: only an interrupt is said instead of it.
+  if (more.length === 0 || (!hasMembers && interrupts.length === 0)) return text
+  return hasMembers && text.length > 2 ? `${text.slice(0, -1)},${more.join()}}` : `{${more.join()}}`
 }

@@ -205,7 +205,7 @@ async function requireRun({ store }: Deps, row: RunSummary | null, head: CallHea
 
 /**
  * docs/spec/runs.md#wait-and-join. A temporary run stores its result, as do a run of an entrypoint that stopped at an
- * interrupt and one of a graph with a schema for its output; other runs are answered from their thread. Null while the thread still holds the run: a store without transactions shows the end of a run before its final state.
+ * interrupt, one of a graph with a schema for its output, and one with URLs for feedback; other runs are answered from their thread. Null while the thread still holds the run: a store without transactions shows the end of a run before its final state.
  */
 async function result({ store }: Deps, row: RunSummary): Promise<string | Uint8Array | null> {
   if (row.temporary) {

@@ -50,6 +50,7 @@ interface Outcome {
     rest: Uint8Array | null
     /** The part of the values that wait and join answer; null: all of them. */
     output: Uint8Array | null
+    feedback: { [key: string]: string } | null
   }
 }
 
@@ -62,14 +63,14 @@ export async function finish(deps: Deps, lease: Lease, bytes: Uint8Array): Promi
   const rest = part(sent.rest_size)
   const save = part(sent.save_size) ?? undefined
   const output = part(sent.output_size ?? 0)
-  const { status, error, at, last_event_id, next, interrupts, interrupts_only = false, head } = sent
+  const { status, error, at, last_event_id, next, interrupts, interrupts_only = false, feedback = null, head } = sent
   return settle(deps, lease, {
     status,
     error,
     at,
     last_event_id,
     save,
-    state: { head, next, interrupts, interrupts_only, values, rest, output },
+    state: { head, next, interrupts, interrupts_only, values, rest, output, feedback },
   })
 }
 
@@ -131,7 +132,8 @@ async function readFinalState(settling: Settling): Promise<Progress> {
   const raised = Object.values(left?.interrupts ?? {}).flat()
   const values = outcome.state?.interrupts_only ? null : (outcome.state?.output ?? left?.values ?? null)
   const isRead = keepsResult(settling) || run.mode === 'wait'
-  const result = isRead ? Buffer.from(resultText(values, raised, errorText(outcome))) : null
+  const feedback = outcome.state?.feedback ?? null
+  const result = isRead ? Buffer.from(resultText(values, raised, errorText(outcome), feedback)) : null
   settling.final = { left, result, now: clock.now() }
   return undefined
 }
@@ -141,7 +143,9 @@ const storedErrorText = ({ error, at }: Outcome): string | null =>
   error === null ? null : jsonText(at ? { ...error, at } : error)
 /** The result cannot be read from the thread. */
 const keepsResult = ({ run, outcome: { state } }: Settling): boolean =>
-  run.temporary || state?.interrupts_only === true || (state !== undefined && state.output !== null)
+  run.temporary ||
+  state?.interrupts_only === true ||
+  (state !== undefined && (state.output !== null || state.feedback !== null))
 
 async function store(settling: Settling): Promise<Progress> {
   const { deps, lease, outcome, thread, run } = settling
