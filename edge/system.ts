@@ -55,8 +55,8 @@ async function deploymentInfo(edge: Edge, exchange: Exchange): Promise<void> {
   exchange.reply(200, infoText(edge, libraries, http?.disabled))
 }
 
-/** The flags that the newest SDKs look for before they rely on a feature. */
-const SDK_FLAGS = { strict_resume: true, stream_namespaces: true }
+/** The flags that clients look for before they rely on a feature; the official servers have the last one, too. */
+const SDK_FLAGS = { strict_resume: true, stream_namespaces: true, langsmith_tracing_replicas: true }
 
 /** The flags say what is served: a group that the application has switched off is not. */
 function infoText({ versions }: Edge, libraries: Libraries | null, disabled: readonly RouteGroup[] = []): string {

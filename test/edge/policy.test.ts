@@ -83,7 +83,7 @@ t.test('the flags of /info say what is served', async t => {
     const { port } = await stageWith(t, http)
     return ((await (await fetch(`http://127.0.0.1:${port}/info`)).json()) as { flags: object }).flags
   }
-  const sdk = { strict_resume: true, stream_namespaces: true }
+  const sdk = { strict_resume: true, stream_namespaces: true, langsmith_tracing_replicas: true }
   t.same(await flagsOf({}), { ...sdk, assistants: true, crons: true, langsmith: false })
   t.same(await flagsOf({ disable_runs: true }), { ...sdk, assistants: true, crons: false, langsmith: false })
   t.same(await flagsOf({ disable_assistants: true }), { ...sdk, assistants: false, crons: true, langsmith: false })

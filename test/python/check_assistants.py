@@ -61,7 +61,7 @@ async def system():
         check((await http.get("/ok?check_db=1")).json() == {"ok": True}, "/ok")
         info = (await http.get("/info")).json()
         flags = {"assistants": True, "crons": True, "langsmith": False}
-        flags |= {"strict_resume": True, "stream_namespaces": True}
+        flags |= {"strict_resume": True, "stream_namespaces": True, "langsmith_tracing_replicas": True}
         check(info["flags"] == flags, "/info has true flags")
         check((await http.get("/metrics")).text.startswith("# HELP"), "/metrics")
         check((await http.get("/openapi.json")).json()["openapi"] == "3.1.0", "/openapi.json")
