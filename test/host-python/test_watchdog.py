@@ -2,6 +2,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -106,12 +107,14 @@ def test_a_host_ends_at_its_memory_limit(tmp_path: Path):
 
 def test_threads_are_counted_by_slot():
     threads = SlotThreads(current_slot.get, 4)
+    ends = threading.Event()
     token = current_slot.set(9)
-    futures = [threads.submit(time.sleep, 0.2) for _ in range(3)]
+    futures = [threads.submit(ends.wait) for _ in range(3)]
     current_slot.reset(token)
     assert threads.in_use == {9: 3}
     assert threads.is_exhausted(lambda slot: False)
     assert not threads.is_exhausted(lambda slot: True)
+    ends.set()
     for future in futures:
         future.result()
     assert not threads.in_use
