@@ -75,16 +75,17 @@ t.test('a broker restart is bridged: missed events are replayed', async t => {
 t.test('without a broker a call is refused soon and is not executed later', async t => {
   const own = await openStage({})
   t.teardown(() => own.close())
-  const post = () => fetch(`http://127.0.0.1:${own.port}/threads`, { method: 'POST', body: '{}' })
+  // The edge does not repeat the create of an assistant, as it does that of a thread.
+  const post = () => fetch(`http://127.0.0.1:${own.port}/assistants`, { method: 'POST', body: '{}' })
   let taken = () => {}
   const inFlight = new Promise<void>(done => (taken = done))
-  own.handlers['threads.create'] = bytesHandler(() => {
+  own.handlers['assistants.create'] = bytesHandler(() => {
     taken()
     return new Promise(() => {})
   })
   const first = post()
   await inFlight
-  delete own.handlers['threads.create']
+  delete own.handlers['assistants.create']
   own.nats.kill()
   await eventually(t, () => !own.edge.connected(), 'the disconnect')
   // The promise is 1.5 s; the call itself would wait for a minute.
@@ -100,7 +101,7 @@ t.test('without a broker a call is refused soon and is not executed later', asyn
   t.match(await lost.json(), { detail: /lost before the answer/ })
   await own.worker.nc.flush()
   t.equal((await post()).status, 200)
-  t.equal(own.calls.filter(({ verb }) => verb === 'threads.create').length, 2, 'the refused call was not sent later')
+  t.equal(own.calls.filter(({ verb }) => verb === 'assistants.create').length, 2, 'the refused call was not sent later')
 })
 
 t.test('an orderly stop cuts streams, so that clients resume, and reports nothing', async t => {
