@@ -39,6 +39,7 @@ const SILENCE_MS = 20_000
 const MAX_STREAMS = 10_000
 /** Streams to an edge that the graph workers of one application have opened. */
 const MAX_OF_ONE = 1_000
+const MAX_LISTENERS = 16
 const NOTHING = new Uint8Array(0)
 
 export interface Tunnels {
@@ -195,6 +196,8 @@ class TunnelStream extends Duplex {
     private peer: string | null,
   ) {
     super({ allowHalfOpen: true })
+    // The two pipelines of `relay` listen to it eight times, and who opens or accepts it up to three times: no leak.
+    this.setMaxListeners(MAX_LISTENERS)
     this.timer = peer === null ? setTimeout(() => this.destroy(fail('unavailable', NOBODY)), OPEN_MS).unref() : null
   }
 

@@ -46,6 +46,7 @@ for (const graph of ['calls', 'calls_threaded', 'calls_js'])
       t.equal((await send(user, 'GET', `/threads/${seen.thread_id}`)).status, 200)
       t.equal((await send(other, 'GET', `/threads/${seen.thread_id}`)).status, 404, 'it belongs to the user of the run')
     }
+    t.notMatch(cluster.output(), /MaxListenersExceededWarning/, 'nothing in the log looks like a leak')
   })
 
 t.test('nobody becomes a caller by the headers of these requests', { skip }, async t => {
