@@ -53,6 +53,8 @@ export interface StartHead {
   first_id: number
   /** First `seq` of the checkpoints of this claim, and of its events of protocol v2: claim_no · 2²⁴. */
   first_seq: number
+  /** Metadata of the thread when the run was claimed: nodes see them below those of the run. */
+  inherited?: JsonObject
   metadata: JsonObject
   kwargs: RunKwargs
   /** `values` must be in the finish although no mode streams it (wait, background). */

@@ -44,6 +44,13 @@ def test_a_request_sets_neither_callbacks_nor_internal_keys():
     assert config["metadata"]["langgraph_version"] == "1"
 
 
+def test_nodes_see_metadata_of_the_thread_below_that_of_the_run():
+    inherited = {"of": "thread", "a": "thread", "b": "thread", "thread_id": "other", "run_attempt": 9}
+    metadata = config_of({**start({"metadata": {"b": "config"}}), "inherited": inherited}, {})["metadata"]
+    found = {name: metadata[name] for name in inherited}
+    assert found == {"of": "thread", "a": "run", "b": "config", "thread_id": "t", "run_attempt": 2}
+
+
 def test_the_user_has_attributes_and_keys():
     caller = {"identity": "ada", "role": "x", "permissions": ["read"]}
     config = config_of({**start({}), "user": caller}, {})

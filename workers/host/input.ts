@@ -16,7 +16,7 @@ const SELECTION = ['checkpoint_id', 'checkpoint_ns', 'checkpoint_map', 'thread_t
  * library.
  */
 export function configOf(
-  { kwargs, metadata, attempt, run_id, thread_id, graph_id, user }: StartHead,
+  { kwargs, inherited, metadata, attempt, run_id, thread_id, graph_id, user }: StartHead,
   execution: Execution | null = null,
 ) {
   const { tags, run_name, max_concurrency, recursion_limit, metadata: given } = kwargs.config
@@ -39,6 +39,7 @@ export function configOf(
   const config: JsonObject & { configurable: JsonObject; metadata: JsonObject } = {
     configurable,
     metadata: {
+      ...inherited,
       ...(given as JsonObject),
       ...metadata,
       run_id,

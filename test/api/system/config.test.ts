@@ -139,9 +139,10 @@ for (const { name, connect } of lines)
       })
     })
 
-    await t.test('metadata: assistant, run, system keys; nothing of the thread', async t => {
+    await t.test('metadata: thread, assistant, run, system keys; the stored run has none of the thread', async t => {
       const id = await assistant({ metadata: { from: 'assistant', both: 'assistant' } })
-      const { thread_id } = await client.threads.create({ metadata: { of: 'thread' } })
+      const ofThread = { of: 'thread', both: 'thread', run_attempt: 9, langgraph_auth_user_id: 'root' }
+      const { thread_id } = await client.threads.create({ metadata: ofThread })
       const payload = { metadata: { both: 'run', run_id: 'wrong', graph_id: 'wrong' } }
       const { metadata } = await seen_config(id, payload, thread_id)
       t.match(metadata, {
@@ -152,8 +153,12 @@ for (const { name, connect } of lines)
         thread_id,
         run_attempt: 1,
       })
-      t.equal(metadata.of, undefined)
+      t.equal(metadata.of, 'thread')
+      t.equal(metadata.langgraph_auth_user_id, undefined, 'a thread names no caller')
+      const [state] = await client.threads.getHistory(thread_id)
+      t.match(state!.metadata, { of: 'thread', both: 'run' }, 'and with it its checkpoints')
       const [run] = await client.runs.list(thread_id)
+      t.equal(run!.metadata!.of, undefined)
       t.match(run!.metadata, {
         from: 'assistant',
         both: 'run',

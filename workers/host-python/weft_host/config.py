@@ -65,6 +65,7 @@ def config_of(start: JsonObject, execution: JsonObject) -> JsonObject:
     } | system
     assistant_id = configurable.get("assistant_id")
     metadata: JsonObject = {
+        **member(start, "inherited"),
         **member(given, "metadata"),
         **start["metadata"],
         **system,

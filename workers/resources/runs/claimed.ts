@@ -2,6 +2,7 @@
 import { v4 } from 'uuid'
 import type { ClaimedLease } from '../../../schemas/calls.js'
 import { PER_CLAIM } from '../../../schemas/checkpoints.js'
+import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { packText } from '../../../schemas/packed.js'
 import { firstIdOf } from '../../../schemas/subjects.js'
 import type { Tuple } from '../../../store/rows/checkpoints.js'
@@ -11,16 +12,18 @@ import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { packTuples } from '../rows/checkpoint.js'
 import { baseText } from '../rows/thread-status.js'
-import { readReference } from './payload.js'
+import { AUTH_PREFIX, readReference, withoutAuth } from './payload.js'
 
 type ThreadPart = Pick<
   ThreadRow,
-  'active' | 'queue' | 'claim_no' | 'latest_checkpoint_id' | 'settled' | 'interrupts' | 'error'
+  'active' | 'queue' | 'claim_no' | 'latest_checkpoint_id' | 'settled' | 'interrupts' | 'error' | 'metadata'
 >
 
 export interface ClaimRows {
   lease: ClaimedLease
   claim_no: number
+  /** The metadata of the thread, as JSON text: nodes see them below those of the run. */
+  inherited: string
   thread: Pick<ThreadRow, 'active' | 'queue' | 'claim_no' | 'status'>
   run: Partial<RunRow>
 }
@@ -43,6 +46,8 @@ export function claimRows(
   return {
     lease: leaseOf(run, attempt, token),
     claim_no,
+    // The thread of a temporary run has none but those of the run.
+    inherited: run.temporary ? '{}' : metadataWithoutAuth(thread.metadata),
     thread: {
       active: { run_id: run.run_id, attempt, token, charges, checkpoint_id, pool },
       queue: thread.queue.filter(one => one.run_id !== run.run_id),
@@ -62,6 +67,10 @@ export function claimRows(
     },
   }
 }
+
+/** Parses only what has such a key: nearly no thread does. */
+const metadataWithoutAuth = (metadata: string): string =>
+  metadata.includes(AUTH_PREFIX) ? jsonText(withoutAuth(parseJson(metadata))) : metadata
 
 const leaseOf = (run: RunRow, attempt: number, token: string): ClaimedLease => ({
   run_id: run.run_id,
@@ -89,15 +98,18 @@ export const checkpointFor = (
 export const startBody = (
   { encryption }: Pick<Deps, 'encryption'>,
   run: RunRow,
-  { lease, claim_no }: ClaimRows,
+  { lease, claim_no, inherited }: ClaimRows,
   tuple: Tuple | null,
 ): Uint8Array =>
-  packText(startText(run, lease.attempt, claim_no, encryption.isOn()), tuple === null ? [] : [packTuples([tuple])])
+  packText(
+    startText(run, lease.attempt, claim_no, inherited, encryption.isOn()),
+    tuple === null ? [] : [packTuples([tuple])],
+  )
 
 /** Stored JSON is inserted as it is. */
-const startText = (run: RunRow, attempt: number, claim_no: number, sealed: boolean): string =>
+const startText = (run: RunRow, attempt: number, claim_no: number, inherited: string, sealed: boolean): string =>
   `{"run_id":"${run.run_id}","thread_id":"${run.thread_id}","graph_id":${JSON.stringify(run.graph_id)},"attempt":${attempt},"first_id":${firstIdOf(attempt)},` +
-  `"first_seq":${claim_no * PER_CLAIM},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary},"events":${run.mode === 'events'}${run.auth_user ? `,"user":${run.auth_user}` : ''}${sealed ? ',"sealed":true' : ''}}`
+  `"first_seq":${claim_no * PER_CLAIM},"inherited":${inherited},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary},"events":${run.mode === 'events'}${run.auth_user ? `,"user":${run.auth_user}` : ''}${sealed ? ',"sealed":true' : ''}}`
 
 /** The whole kwargs; null when the assistant that they refer to was deleted. */
 export async function findKwargs({ store }: Deps, run: RunRow): Promise<string | null> {

@@ -111,9 +111,11 @@ function withoutReserved(configurable: JsonObject): JsonObject {
   return withoutAuth(configurable)
 }
 
+export const AUTH_PREFIX = 'langgraph_auth_'
+
 /** Removes auth keys in place: a client cannot choose its identity. */
 export function withoutAuth(given: JsonObject): JsonObject {
-  for (const key of Object.keys(given)) if (key.startsWith('langgraph_auth_')) delete given[key]
+  for (const key of Object.keys(given)) if (key.startsWith(AUTH_PREFIX)) delete given[key]
   return given
 }
 
