@@ -240,6 +240,23 @@ const rows: Row[] = [
     expected: Array.from({ length: 60 }, (_, i) => i),
   },
   {
+    title: 'custom chunks of a task belong to its graph, those of a subgraph to that',
+    async act(host) {
+      const written = async (stream_mode: NonNullable<RunSpec['kwargs']>['stream_mode'], stream_subgraphs: boolean) => {
+        const kwargs = { ...stored, input: {}, stream_mode, stream_subgraphs }
+        const { events } = await run(host, { graph_id: 'tasked', kwargs })
+        return events.flatMap(({ event, data }) => (/^custom/.test(event) ? (data as { i: number }).i : []))
+      }
+      return [
+        await written(['custom'], false),
+        await written(['custom', 'updates'], false),
+        await written(['custom', 'lifecycle'], false),
+        await written(['custom'], true),
+      ]
+    },
+    expected: [[1], [1], [1], [1, 2]],
+  },
+  {
     title: 'a short run is not behind the megabytes of another one while the reader is slow',
     async act(host) {
       const chunks = (input: { [key: string]: unknown }) => ({ input, stream_mode: ['custom' as const] })

@@ -186,6 +186,33 @@ delegate = (
 )
 
 
+class Counted(TypedDict, total=False):
+    count: int
+
+
+async def speak(_: Counted) -> Counted:
+    get_stream_writer()({"i": 2})
+    return {}
+
+
+speaker = graph_of(Counted, speak).compile()
+
+
+@task
+async def speak_once() -> None:
+    get_stream_writer()({"i": 1})
+
+
+async def speak_twice(_: Counted) -> Counted:
+    """In a task of this node, and in a subgraph."""
+    await speak_once()
+    await speaker.ainvoke({})
+    return {"count": 2}
+
+
+tasked = graph_of(Counted, speak_twice).compile()
+
+
 class Slow(TypedDict, total=False):
     ms: int
     # Waits until this file exists.

@@ -6,11 +6,13 @@ import {
   Annotation,
   DeltaChannel,
   END,
+  getWriter,
   interrupt,
   MessagesAnnotation,
   Send,
   START,
   StateGraph,
+  task,
 } from '@langchain/langgraph'
 
 const append = (left, right) => left.concat(right)
@@ -103,6 +105,18 @@ export const delegate = new StateGraph(Annotation.Root({ numbers: Annotation(lis
     'tools',
   ])
   .compile()
+
+const speak = graphOf(Annotation.Root({ count: Annotation() }), (_, { writer }) => {
+  writer({ i: 2 })
+  return {}
+}).compile()
+/** Writes a custom chunk in a task of its node, and one in a subgraph. */
+const speakOnce = task('speak_once', async () => getWriter()({ i: 1 }))
+export const tasked = graphOf(Annotation.Root({ count: Annotation() }), async () => {
+  await speakOnce()
+  await speak.invoke({})
+  return { count: 2 }
+}).compile()
 
 /** Waits `ms` and honours nothing. */
 export const slow = graphOf(Annotation.Root({ ms: Annotation(), done: Annotation() }), async ({ ms = 1000 }) => {

@@ -86,8 +86,9 @@ def write_directly(run: RunState, job: Job) -> None:
     host, modes = run.host, job.modes
 
     def write(chunk: Any) -> None:
-        ns: str = (get_config().get("configurable") or {}).get("checkpoint_ns") or ""
-        graph = tuple(ns.split("|")[:-1])
+        config = get_config()
+        ns: str = (config.get("configurable") or {}).get("checkpoint_ns") or ""
+        graph = tuple(ns.split("|")[: -1 if modes.subgraphs else -1 - calls_around(config)])
         if host.is_on_loop():
             take_custom(run, modes, graph, chunk)
         else:
@@ -96,6 +97,18 @@ def write_directly(run: RunState, job: Job) -> None:
     runtime = Runtime(context=job.options["context"], store=job.graph.store, stream_writer=write)
     job.config["configurable"]["__pregel_runtime"] = runtime
     job.config["configurable"]["__pregel_stream"] = StreamProtocol(lambda chunk: None, set())
+
+
+def calls_around(config: Any) -> int:
+    """
+    How many calls of a `task` lie between this code and the node of a graph. Each extends the namespace as a subgraph
+    does. The path of a call has that of its caller.
+    """
+    path: Any = cast(JsonObject, config.get("metadata") or {}).get("langgraph_path")
+    depth = -1
+    while isinstance(path, tuple):
+        depth, path = depth + 1, cast(tuple[Any, ...], path)[1]
+    return max(depth, 0)
 
 
 def take_custom(run: RunState, modes: Modes, ns: Namespace, chunk: Any) -> None:

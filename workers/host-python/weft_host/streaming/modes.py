@@ -140,13 +140,15 @@ class Modes:
     def take(self, ns: Namespace, mode: str, payload: Any) -> None:
         if self.hides_updates and mode == "updates":
             return
+        follower = self.lifecycle or self.v2
+        graph = follower.subgraphs.around(ns) if mode == "custom" and follower is not None else ns
         if self.lifecycle is not None and mode != "messages":
-            self.lifecycle.take(ns, mode, payload)
+            self.lifecycle.take(graph, mode, payload)
         taker = self.takers.get(mode)
         if taker is not None:
-            taker(ns, payload)
+            taker(ns if self.subgraphs else graph, payload)
         if self.v2 is not None and mode != "messages":
-            self.v2.take(ns, mode, payload)
+            self.v2.take(graph, mode, payload)
         if self.on_checkpoint is None or mode != "checkpoints" or ns:
             return
         if (checkpoint_id := checkpoint_id_of(payload)) is not None:

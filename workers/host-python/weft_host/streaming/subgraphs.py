@@ -35,6 +35,16 @@ class Subgraphs:
                 self.running[key] = at
                 self.started(at, self.tool_calls.get(at[-1].rpartition(":")[2]))
 
+    def around(self, ns: tuple[str, ...]) -> tuple[str, ...]:
+        """
+        The graph of a custom chunk: the library names a `task` in a node as a subgraph. A subgraph has shown its own
+        tasks before.
+        """
+        depth = len(ns)
+        while depth > 0 and "|".join(ns[:depth]) not in self.running:
+            depth -= 1
+        return ns[:depth]
+
     def task(self, ns: Namespace, payload: JsonObject) -> None:
         """A task of the graph in `ns` starts or ends. Call `see` first."""
         if "result" in payload:
