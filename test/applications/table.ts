@@ -18,6 +18,7 @@ const APPROVE = { decisions: [{ type: 'approve' }] }
 const MAIL = { say: 'call send_mail {"to":"ada"}', resume: APPROVE }
 const FILE = { say: 'call write_file {"file_path":"/a.txt","content":"text"}', resume: APPROVE }
 const TASK = 'call task {"description":"look at this","subagent_type":"critic"}'
+const HANDLED = ['call fails {"why":"it must"}', 'call weather {"city":"Oslo"}']
 const ADD = 'call add {"a":1,"b":2}'
 const PLAN = 'call write_todos {"todos":[{"content":"one","status":"pending"}]}'
 const REMEMBER = 'call manage_memory {"content":"likes tea","action":"create"}'
@@ -35,6 +36,7 @@ export const APPLICATIONS: readonly Application[] = [
     { name: 'create-agent', asks: MAIL },
     { name: 'create-agent-responses' },
     { name: 'create-agent-middleware', asks: MAIL, calls: [PLAN] },
+    { name: 'create-agent-middleware-more', calls: HANDLED },
     { name: 'deepagents', asks: FILE, calls: [TASK, 'call ls {"path":"/"}'] },
     { name: 'supervisor', calls: ['call transfer_to_math_expert', 'call transfer_to_writer'] },
     { name: 'swarm', calls: [ADD, 'call transfer_to_bob'] },
@@ -44,6 +46,7 @@ export const APPLICATIONS: readonly Application[] = [
     { name: 'create-agent', asks: MAIL },
     { name: 'create-agent-responses' },
     { name: 'create-agent-middleware', asks: MAIL, calls: ['call shell {"command":"echo one"}'] },
+    { name: 'create-agent-middleware-more', calls: HANDLED },
     { name: 'deepagents-research', asks: FILE, calls: [TASK, 'call ls {"path":"/"}'] },
     { name: 'supervisor', calls: ['call transfer_to_math_expert', 'call transfer_to_writer'] },
     { name: 'swarm', calls: [ADD, 'call transfer_to_bob'] },
