@@ -1,18 +1,11 @@
-import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { commandLineOf } from '../helpers/processes.js'
 import { readStream } from '../helpers/sse.js'
 import { until } from '../helpers/until.js'
 import { survives, untilServed } from './survives.js'
 
 t.setTimeout(280_000)
-const commandLineOf = (pid: number) => {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
-  } catch {
-    return ''
-  }
-}
 const pidOf = (cluster: Cluster, name: RegExp) => cluster.pids().find(pid => name.test(commandLineOf(pid)))!
 
 t.test('kill -9 of the process with all roles: the launcher restarts it and runs continue', async t => {

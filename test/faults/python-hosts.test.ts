@@ -1,11 +1,12 @@
 /** Python hosts that their graphs harm: threads that never end, memory, and poison beside good runs. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { isRunning } from '../../cli/processes.js'
 import { root } from '../../cli/root.js'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
 import { type Cluster, startCluster } from '../helpers/cluster.js'
+import { commandLineOf } from '../helpers/processes.js'
 import { lines } from '../helpers/sdk.js'
 import { until } from '../helpers/until.js'
 
@@ -25,14 +26,7 @@ t.teardown(() => cluster?.stop())
 
 const connect = () => lines[0]!.connect(cluster.url)
 
-const isPython = (pid: number): boolean => {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('host-python/start.py')
-  } catch {
-    return false
-  }
-}
-const hosts = () => cluster.pids().filter(isPython)
+const hosts = () => cluster.pids().filter(pid => commandLineOf(pid).includes('host-python/start.py'))
 
 /** Creates a run on a new thread. */
 async function create(graph: string, input: object) {

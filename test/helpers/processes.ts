@@ -13,6 +13,15 @@ const LINE = /VmRSS:\s*(\d+)/
 /** Resident memory of a process in MB. */
 export const rssOf = (pid: number): number => Number(LINE.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
 
+/** Empty when the process has ended. */
+export function commandLineOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+  } catch {
+    return ''
+  }
+}
+
 /** Open descriptors; throws when the process has ended. */
 export const descriptorsOf = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length
 
