@@ -10,14 +10,23 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import uuid4
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-Script = Callable[[list[BaseMessage]], str]
+
+class Call(NamedTuple):
+    """A reply that calls a tool."""
+
+    tool: str
+    args: dict[str, Any]
+
+
+Script = Callable[[list[BaseMessage]], str | Call]
 
 # The variable of the key, the provider, and its default model.
 PROVIDERS = (("OPENAI_API_KEY", "openai", "openai:gpt-5-mini"), ("ANTHROPIC_API_KEY", "anthropic", None))
@@ -52,8 +61,14 @@ class ScriptedModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "scripted"
 
+    def bind_tools(self, tools: Any, **_: Any) -> ScriptedModel:
+        """The script knows the tools."""
+        return self
+
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=self.script(messages)))])
+        reply = self.script(messages)
+        text, calls = ("", [call_of(reply)]) if isinstance(reply, Call) else (reply, [])
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=text, tool_calls=calls))])
 
     async def _astream(
         self,
@@ -62,9 +77,17 @@ class ScriptedModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        for token in re.findall(r"\s*\S+", self.script(messages)):
+        reply = self.script(messages)
+        if isinstance(reply, Call):
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_calls=[call_of(reply)]))
+            return
+        for token in re.findall(r"\s*\S+", reply):
             await asyncio.sleep(TOKEN_SECONDS)
             chunk = ChatGenerationChunk(message=AIMessageChunk(content=token))
             if run_manager:
                 await run_manager.on_llm_new_token(token, chunk=chunk)
             yield chunk
+
+
+def call_of(reply: Call) -> ToolCall:
+    return ToolCall(name=reply.tool, args=reply.args, id=f"call_{uuid4()}", type="tool_call")

@@ -19,6 +19,7 @@ export async function checkPython(say: (line: string) => void): Promise<Counts> 
     return { passed: 0, failed: 0, skipped: 1 }
   }
   const python = await venvOf(join(TESTS, 'requirements.txt'))
+  const withAgents = await venvOf(join(root, 'test/api/examples/requirements.txt'))
   const report = join(root, '.tap/python.xml')
   rmSync(report, { force: true })
   const ruff = ['-m', 'ruff', '--config', join(HOST, 'pyproject.toml'), '--no-cache']
@@ -27,7 +28,7 @@ export async function checkPython(say: (line: string) => void): Promise<Counts> 
     ['ruff check', python, [...ruff.slice(0, 2), 'check', ...ruff.slice(2), HOST, TESTS]],
     ['ruff format', python, [...ruff.slice(0, 2), 'format', '--check', ...ruff.slice(2), HOST, TESTS]],
     ['pyright', process.execPath, [PYRIGHT, '-p', HOST, '--pythonpath', python]],
-    ['pyright of examples', process.execPath, [PYRIGHT, '-p', join(root, 'examples'), '--pythonpath', python]],
+    ['pyright of examples', process.execPath, [PYRIGHT, '-p', join(root, 'examples'), '--pythonpath', withAgents]],
     ['pytest', python, [...pytest, `--junit-xml=${report}`, TESTS]],
   ]
   let failed = 0

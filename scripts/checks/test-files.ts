@@ -118,6 +118,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'handler/frameworks': [10, 0.6],
   'scripts/bench': [42, 0.75],
   'api/examples': [64, 0.45],
+  'api/examples/delegate': [72, 0.3],
   'api/encryption/handlers': [37, 0.8],
   'api/encryption/states': [15, 0.8],
   'host/sandbox': [15, 0.8],

@@ -33,6 +33,7 @@ const SECTIONS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
     [
       ['docs/guide/streaming.md', 'Streaming and resuming'],
       ['docs/guide/interrupts.md', 'Interrupts'],
+      ['docs/guide/agents.md', 'Agents in the background'],
       ['docs/guide/front-ends.md', 'Front ends'],
       ['docs/guide/inside.md', 'Inside your own server'],
       ['docs/guide/python.md', 'Python applications'],

@@ -7,8 +7,10 @@ import t from 'tap'
 import ts from 'typescript'
 import { root } from '../../cli/root.js'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
+import { packagesOf } from '../applications/install.js'
 import { startCluster } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
+import { execute, readmeOf } from './examples/readmes.js'
 
 const run = promisify(execFile)
 const read = (path: string): string => readFileSync(join(root, 'examples', path), 'utf8')
@@ -28,64 +30,55 @@ t.test('the numbered examples run as they are', async t => {
   }
 })
 
-t.test('the types of all examples in TypeScript, and of a new application, are correct', t => {
-  const files = (readdirSync(join(root, 'examples'), { recursive: true }) as string[])
-    .filter(file => /\.tsx?$/.test(file) && !file.includes('node_modules'))
-    .map(file => join(root, 'examples', file))
+// The line that package.json of the page names.
+const OWN = {
+  'weft-server/handler': [join(root, 'dist/handler/handler.d.ts')],
+  '@langchain/langgraph-sdk': [join(root, 'test/sdk/node_modules/sdk2/dist/index.d.ts')],
+  '@langchain/langgraph-sdk/react': [join(root, 'test/sdk/node_modules/sdk2/dist/react/index.d.ts')],
+}
+/** Needs packages that the repository does not install. */
+const WITH_PACKAGES = /^delegate-ts\//
+
+t.test('the types of all examples in TypeScript, and of a new application, are correct', async t => {
+  const files = (readdirSync(join(root, 'examples'), { recursive: true }) as string[]).filter(
+    file => /\.tsx?$/.test(file) && !file.includes('node_modules'),
+  )
   t.ok(files.some(file => file.endsWith('new/typescript/agent.ts')) && files.some(file => file.endsWith('.tsx')))
-  const program = ts.createProgram(files, {
-    target: ts.ScriptTarget.ES2023,
-    lib: ['lib.es2023.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'],
-    module: ts.ModuleKind.NodeNext,
-    jsx: ts.JsxEmit.ReactJSX,
-    strict: true,
-    noUncheckedIndexedAccess: true,
-    allowImportingTsExtensions: true,
-    // page.css
-    noUncheckedSideEffectImports: false,
-    skipLibCheck: true,
-    noEmit: true,
-    types: ['node'],
-    typeRoots: [join(root, 'node_modules/@types')],
-    // The line that package.json of the page names.
-    paths: {
-      'weft-server/handler': [join(root, 'dist/handler/handler.d.ts')],
-      '@langchain/langgraph-sdk': [join(root, 'test/sdk/node_modules/sdk2/dist/index.d.ts')],
-      '@langchain/langgraph-sdk/react': [join(root, 'test/sdk/node_modules/sdk2/dist/react/index.d.ts')],
-    },
-  })
-  const host = { getCanonicalFileName: (file: string) => file, getCurrentDirectory: () => root, getNewLine: () => '\n' }
-  t.equal(ts.formatDiagnostics(ts.getPreEmitDiagnostics(program), host), '')
-  t.end()
+  const [own, others] = [true, false].map(isOwn => files.filter(file => WITH_PACKAGES.test(file) !== isOwn))
+  t.equal(typeFaults(own!, OWN), '')
+  const packages = await packagesOf('javascript')
+  t.equal(typeFaults(others!, { deepagents: [join(packages, 'node_modules/deepagents/dist/index.d.ts')] }), '')
 })
 
-interface Block {
-  language: string
-  code: string
-  /** Its output, when the README says it. */
-  prints: string | undefined
-}
-
-/** The code in JavaScript and Python of a README. */
-const blocksOf = (name: string): Block[] =>
-  [...read(`${name}/README.md`).matchAll(/```(js|python)\n(.*?)```(?:\n\nprints\n\n```text\n(.*?)```)?/gs)].map(
-    ([, language = '', code = '', prints]) => ({ language, code, prints }),
+function typeFaults(files: readonly string[], paths: ts.MapLike<string[]>): string {
+  const program = ts.createProgram(
+    files.map(file => join(root, 'examples', file)),
+    {
+      target: ts.ScriptTarget.ES2023,
+      lib: ['lib.es2023.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'],
+      module: ts.ModuleKind.NodeNext,
+      jsx: ts.JsxEmit.ReactJSX,
+      strict: true,
+      noUncheckedIndexedAccess: true,
+      allowImportingTsExtensions: true,
+      // page.css
+      noUncheckedSideEffectImports: false,
+      skipLibCheck: true,
+      noEmit: true,
+      types: ['node'],
+      typeRoots: [join(root, 'node_modules/@types')],
+      paths,
+    },
   )
-
-/** The code against `url`, in JavaScript with this line of the SDK. */
-async function execute({ language, code }: Block, url: string, python: string, alias: string): Promise<string> {
-  const here = code.replaceAll('http://127.0.0.1:2024', url).replace("'@langchain/langgraph-sdk'", `'${alias}'`)
-  const [program, args] =
-    language === 'python' ? [python, ['-c', here]] : [process.execPath, ['--input-type=module', '-e', here]]
-  const { stdout } = await run(program, args, { cwd: join(root, 'test/sdk'), timeout: 60_000 })
-  return stdout
+  const host = { getCanonicalFileName: (file: string) => file, getCurrentDirectory: () => root, getNewLine: () => '\n' }
+  return ts.formatDiagnostics(ts.getPreEmitDiagnostics(program), host)
 }
 
 const skip = withoutPython() ?? false
 for (const name of ['approval', 'research', 'digest', 'tenants', 'react', 'mixed'])
   t.test(`${name}: the code of its README prints what it says, through both SDKs`, { skip }, async t => {
     const python = await venvOf(join(root, 'test/host-python/requirements.txt'))
-    const blocks = blocksOf(name)
+    const blocks = readmeOf(name)
     t.ok(blocks.length > 0)
     const cluster = await startCluster({ app: `examples/${name}`, env: { ...ENV, WEFT_PYTHON: python } })
     t.teardown(() => cluster.stop())
@@ -95,9 +88,10 @@ for (const name of ['approval', 'research', 'digest', 'tenants', 'react', 'mixed
   })
 
 t.test('an example can be copied alone: its model is a copy of that of the others', t => {
-  for (const name of ['tenants', 'react', 'next/agent'])
+  for (const name of ['tenants', 'react', 'delegate-ts', 'next/agent'])
     t.equal(read(`${name}/model.ts`), read('approval/model.ts'), name)
-  for (const name of ['digest', 'fastapi/agent']) t.equal(read(`${name}/model.py`), read('research/model.py'), name)
+  for (const name of ['digest', 'delegate', 'fastapi/agent'])
+    t.equal(read(`${name}/model.py`), read('research/model.py'), name)
   t.end()
 })
 

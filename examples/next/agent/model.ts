@@ -53,6 +53,11 @@ class ScriptedModel extends BaseChatModel {
     return 'scripted'
   }
 
+  /** The script knows the tools. */
+  override bindTools(): this {
+    return this
+  }
+
   override async *_streamResponseChunks(
     messages: BaseMessage[],
     { signal }: this['ParsedCallOptions'],
