@@ -19,7 +19,7 @@ interface Found {
   items: { key: string; value: { n: number }; score?: number | null }[]
 }
 
-async function putItem(connection: Connection, namespace: string[], key: string, value: object): Promise<void> {
+export async function putItem(connection: Connection, namespace: string[], key: string, value: object): Promise<void> {
   const { status, body } = await connection.ask(requestText('PUT', '/store/items', { namespace, key, value }))
   check(status === 204, () => `HTTP ${status}: ${shown(body)}`)
 }

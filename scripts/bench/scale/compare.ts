@@ -1,7 +1,9 @@
 /** Compares calls to a small and a grown place, one request at a time, in turns: what growth costs each call. */
-import { type Connection, openConnection } from '../http.js'
+import { type Connection, openConnection, requestText } from '../http.js'
 import { closedLoop } from '../load.js'
-import type { Outcome } from '../scenario.js'
+import type { Bench, Outcome } from '../scenario.js'
+import { askJson } from '../scenarios-resources.js'
+import type { Server } from '../server.js'
 
 export interface Call {
   name: string
@@ -86,3 +88,25 @@ export const exercise = (port: number, seconds: number, one: (connection: Connec
     { port, clients: 64, warm: 0, seconds, meter: { begin: async () => {}, end: async () => {} } },
     ({ connection }, n) => one(connection, n),
   )
+
+/** Starts two servers of the kind, and ends them after `work`. */
+export async function two(
+  { kind }: Bench,
+  work: (small: Server, large: Server) => Promise<Awaited<ReturnType<typeof compare>>>,
+) {
+  const small = await kind!.start()
+  try {
+    const large = await kind!.start()
+    try {
+      return await work(small, large)
+    } finally {
+      await large.stop()
+    }
+  } finally {
+    await small.stop()
+  }
+}
+
+export const get = (connection: Connection, path: string) => askJson<object>(connection, requestText('GET', path))
+export const post = <T = object>(connection: Connection, path: string, body: object) =>
+  askJson<T>(connection, requestText('POST', path, body))

@@ -1,44 +1,24 @@
-/** The same calls with few and with many threads, checkpoints and runs. Two servers, or two threads, take turns. */
+/** The same calls with few and with many threads, checkpoints, runs and items. Two servers, or two threads, take turns. */
 
 import { type Connection, openConnection, requestText } from '../http.js'
 import type { Bench, Scenario } from '../scenario.js'
 import { askJson, createThread } from '../scenarios-resources.js'
 import type { Server } from '../server.js'
 import { check, shown } from '../wrong.js'
-import { type Call, compare, exercise, fill } from './compare.js'
+import { type Call, compare, exercise, fill, get, post, two } from './compare.js'
+import { growingItems } from './growth-items.js'
 
 export const GROWTH: readonly Scenario[] = [
   growth('growth-threads', 'threads: 1,000 and 100,000 (--size)', growingThreads),
   growth('growth-checkpoints', 'checkpoints on a thread: 3 and 10,000 (--size)', growingCheckpoints),
   growth('growth-runs', 'stored runs: 0 and 20,000 (--size)', growingRuns),
+  growth('growth-items', 'items: 1,000 and 100,000 (--size), ten in a namespace', growingItems),
 ]
 
-/** The row is the slowest call's ratio; a count of all and a deletion of a long thread read what they count. */
+/** The row is the slowest call's ratio; a count of all, a list of all namespaces and a deletion of a long thread read what they count. */
 function growth(name: string, what: string, run: Scenario['run']): Scenario {
   return { name, what, unit: ' ×', better: 'less', target: 1.3, per: 'call', starts: true, once: true, run }
 }
-
-/** Starts two servers of the kind, and ends them after `work`. */
-async function two(
-  { kind }: Bench,
-  work: (small: Server, large: Server) => Promise<Awaited<ReturnType<typeof compare>>>,
-) {
-  const small = await kind!.start()
-  try {
-    const large = await kind!.start()
-    try {
-      return await work(small, large)
-    } finally {
-      await large.stop()
-    }
-  } finally {
-    await small.stop()
-  }
-}
-
-const get = (connection: Connection, path: string) => askJson<object>(connection, requestText('GET', path))
-const post = <T = object>(connection: Connection, path: string, body: object) =>
-  askJson<T>(connection, requestText('POST', path, body))
 
 async function growingThreads(bench: Bench) {
   const [few, many] = bench.quick ? [50, 500] : [1_000, bench.size ?? 100_000]
