@@ -64,7 +64,13 @@ function callsOnThreads(ids: readonly string[]): Call[] {
     { name: 'threads by rare metadata', ask: (c, n) => found(c, { metadata: { n: pick(n), of: 'growth' } }) },
     { name: 'threads by metadata of a seventh', ask: (c, n) => found(c, { metadata: { seventh: n % 7 } }, 7) },
     { name: 'threads by status', ask: c => found(c, { status: 'idle' }, 10) },
-    { name: 'count of a rare metadata', ask: (c, n) => post(c, '/threads/count', { metadata: { n: pick(n) } }) },
+    {
+      name: 'count of a rare metadata',
+      ask: async (c, n) => {
+        const count = await post<number>(c, '/threads/count', { metadata: { n: pick(n) } })
+        check(count === 1, () => `one thread was expected, not ${count}`)
+      },
+    },
     { name: 'create thread', ask: (c, n) => createThread(c, n) },
     { name: 'run on a thread', ask: (c, n) => echoOn(c, `/threads/${id(n)}`, n) },
     { name: 'run without a thread', ask: (c, n) => echoOn(c, '', n) },
