@@ -141,7 +141,7 @@ export interface Store {
     vectors(app: string, items: readonly ItemKey[]): Promise<ItemVectors[]>
     /** Items at or below the prefix, most recently written first; equal times are ordered by namespace and key. */
     list(query: ItemQuery): Promise<ItemRow[]>
-    /** Namespaces at or below the prefix that hold an item, ordered by their labels joined with dots. */
+    /** Namespaces at or below the prefix that hold an item, ordered by their labels joined with dots; `after`: the last of a page. */
     namespaces(query: Omit<ItemQuery, 'after' | 'conditions'> & { after?: readonly string[] }): Promise<string[][]>
     /** Items of all applications that have expired at `now`, earliest first. */
     expired(now: number, limit: number): Promise<(ItemKey & { app: string })[]>

@@ -135,12 +135,14 @@ export function itemReads(ask: Ask) {
       _,
       { app, prefix, now, after, limit }: Omit<ItemQuery, 'after'> & { after?: readonly string[] },
     ) => {
-      const [range, params] = below(prefix)
+      const [[begin = 'path >= ?', ...ends], [from = '', ...to]] = below(prefix)
       const found: string[] = []
-      for (let last = after === undefined ? '' : pathOf(after); found.length < limit; ) {
+      for (let last = after === undefined ? null : pathOf(after); found.length < limit; ) {
+        // One lower bound: SQLite begins at the first that it reads, and compares another one with every row in between.
         const row = get(
-          `SELECT path FROM items WHERE ${['app = ?', 'path > ?', ...range, LIVES].join(' AND ')} ORDER BY path LIMIT 1`,
-          [app, last, ...params, now],
+          `SELECT path FROM items WHERE ${['app = ?', last === null ? begin : 'path > ?', ...ends, LIVES].join(' AND ')}
+            ORDER BY path LIMIT 1`,
+          [app, last ?? from, ...to, now],
         )
         if (row === undefined) break
         found.push((last = row[0] as string))
