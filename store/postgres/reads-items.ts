@@ -4,11 +4,13 @@ import { exact, ITEM, labelsOfPath, pathOf, plain } from '../columns.js'
 import type { Store } from '../port.js'
 import type { ItemKey, ItemQuery, ItemRow } from '../rows/items.js'
 import type { Param, Query, Row } from './connection.js'
-import { FEW, fewest, type Narrow } from './fewest.js'
+import { fewest, type Narrow } from './fewest.js'
 
-/** Like FEW, when a walk over this many rows has not filled the page. */
+/** Takes the place of FEW (fewest.ts) when a walk over this many rows has not filled the page. */
 const MANY = 50_000
 const WALKED = 20_000
+/** Rows that are walked first, for each row of the page: enough for a condition that every seventh item meets. */
+const FIRST = 8
 
 const COLUMNS = ITEM.map(column => `items.${column}`).join()
 const LIVES = '(expires_at IS NULL OR expires_at > ?)'
@@ -17,20 +19,12 @@ const ORDER = 'ORDER BY items.updated_at DESC, items.path DESC, items.key DESC'
 export function itemReads(query: Query): Store['items'] {
   const items = async (text: string, params: Param[]) => (await query(text, params)).rows.map(itemOf)
 
-  /** Few items below the prefix are read and sorted; among many, the walk in the order of the list finds a page soon. */
-  async function inPrefix({ app, prefix }: ItemQuery): Promise<Narrow | null> {
-    if (prefix.length === 0) return null
-    const [range, params] = below(prefix)
-    const text = `SELECT path, key AS item FROM weft.items WHERE ${['app = ?', ...range].join(' AND ')}`
-    return fewest(query, [{ text, params: [app, ...params] }], FEW)
-  }
-
-  /** The time of the row this far on in the order of the list; null: there are not so many. */
-  async function boundOf({ app, after }: ItemQuery): Promise<number | null> {
+  /** The time of the row after `walked` others in the order of the list; null: there are not so many. */
+  async function boundOf({ app, after }: ItemQuery, walked: number): Promise<number | null> {
     const { rows } = await query(
       `SELECT updated_at FROM weft.items WHERE app = ? ${after === undefined ? '' : 'AND (updated_at, path, key) < (?, ?, ?)'}
-        ORDER BY updated_at DESC, path DESC, key DESC LIMIT 1 OFFSET ${WALKED}`,
-      [app, ...(after === undefined ? [] : placeOf(after))],
+        ORDER BY updated_at DESC, path DESC, key DESC LIMIT 1 OFFSET ?`,
+      [app, ...(after === undefined ? [] : placeOf(after)), walked],
     )
     return (rows[0]?.[0] as number | undefined) ?? null
   }
@@ -38,12 +32,12 @@ export function itemReads(query: Query): Store['items'] {
   /** `few`: the rows that are followed; null: all, in order, down to the time `bound`. Ids first: values may be large. */
   async function page(wanted: ItemQuery, few: Narrow | null, bound: number | null): Promise<ItemRow[]> {
     const { app, prefix, now, after, limit, conditions = [] } = wanted
-    const [range, params] = below(prefix)
+    // Those that are followed are below the prefix.
+    const [range, params] = few === null ? below(prefix) : [[], []]
     // A condition on an expression: the walk is in the order of the list, not in that of the paths.
-    const ranges =
-      few === null ? range.map(one => one.replace('path', "(items.path || '')")) : range.map(one => `items.${one}`)
+    const ranges = range.map(one => one.replace('path', "(items.path || '')"))
     const wheres = ['items.app = ?', ...ranges, LIVES, ...conditions.map(meets)]
-    const values: Param[] = [...(few?.params ?? []), app, ...params, now]
+    const values: Param[] = [...(few === null ? [] : [...few.params, app]), app, ...params, now]
     values.push(...conditions.flatMap(ranges => ranges.flatMap(({ from, to }) => [from, to])))
     if (after !== undefined) {
       wheres.push('(items.updated_at, items.path, items.key) < (?, ?, ?)')
@@ -59,7 +53,9 @@ export function itemReads(query: Query): Store['items'] {
     if (few === null) return items(`SELECT ${COLUMNS} FROM weft.items ${rest}`, values)
     return items(
       `WITH few AS MATERIALIZED (SELECT DISTINCT path, item FROM (${few.text}) AS each), found AS MATERIALIZED (
-        SELECT items.path, items.key FROM few JOIN weft.items ON items.path = few.path AND items.key = few.item ${rest})
+        SELECT items.path, items.key FROM few CROSS JOIN LATERAL (
+          SELECT * FROM weft.items AS all_of WHERE all_of.app = ? AND all_of.path = few.path AND all_of.key = few.item OFFSET 0
+        ) AS items ${rest})
         SELECT ${COLUMNS} FROM found JOIN weft.items ON items.app = ? AND items.path = found.path AND items.key = found.key
         ${ORDER}`,
       [...values, app],
@@ -108,17 +104,20 @@ export function itemReads(query: Query): Store['items'] {
     },
 
     /**
-     * Conditions that few meet are followed. Among many, the walk in the order of the list mostly finds a page soon; when it
-     * does not among the next rows, they are the older ones, and following the conditions is shorter again.
+     * Conditions that few meet are followed, and so is a prefix without conditions. Among many, the walk in the order of the list
+     * mostly finds a page soon; when it does not among the next rows, they are the older ones, and following the conditions is
+     * shorter again.
      */
     async list(wanted) {
-      const { conditions = [], limit } = wanted
-      const narrows = conditions.map(meeting(wanted))
-      const few = (await fewest(query, narrows)) ?? (conditions.length === 0 ? await inPrefix(wanted) : null)
-      if (few !== null || conditions.length === 0) return page(wanted, few, null)
-      const bound = await boundOf(wanted)
-      const near = await page(wanted, null, bound)
-      if (bound === null || near.length === limit) return near
+      const { prefix, conditions = [], limit } = wanted
+      const narrows = conditions.length === 0 && prefix.length > 0 ? [within(wanted)] : conditions.map(meeting(wanted))
+      const few = await fewest(query, narrows)
+      if (few !== null || narrows.length === 0) return page(wanted, few, null)
+      for (const walked of [Math.min(WALKED, FIRST * limit), WALKED]) {
+        const bound = await boundOf(wanted, walked)
+        const near = await page(wanted, null, bound)
+        if (bound === null || near.length === limit) return near
+      }
       return page(wanted, await fewest(query, narrows, MANY), null)
     },
 
@@ -145,6 +144,15 @@ export function itemReads(query: Query): Store['items'] {
         return { app, namespace: labelsOfPath(path), key: exact(key) }
       })
     },
+  }
+}
+
+/** The rows below the prefix. */
+function within({ app, prefix }: ItemQuery): Narrow {
+  const [range, params] = below(prefix)
+  return {
+    text: `SELECT path, key AS item FROM weft.items WHERE ${['app = ?', ...range].join(' AND ')}`,
+    params: [app, ...params],
   }
 }
 

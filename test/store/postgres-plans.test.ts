@@ -20,6 +20,8 @@ t.setTimeout(300_000)
 const MANY = 100_000
 /** Rows that a search looks at in one call (run-search.ts, reads-threads.ts), and a little more for what it answers. */
 const SLICE = 2_000
+/** Items that a list of items looks at in one call (reads-items.ts). */
+const WALKED = 20_000
 const ONE = 1
 const PAGE = 10
 
@@ -96,6 +98,9 @@ async function fill(count: number): Promise<void> {
     expires_at: `CASE WHEN n % 2 = 0 THEN ${TIME} END`,
     keys: keyed(`'${tag('#').replace('#', "' || n || '")}'`),
   })
+  // Old items: 1,800 in one namespace, of which the first statistics know nothing, and 3,600 in another one.
+  await copies(client, 'items', "key = 'model'", 1_800, { path: "'large.'", key: `n || '-${count}'` })
+  if (count === MANY) await copies(client, 'items', "key = 'model'", 1_800, { path: "'some.'", key: 'n' })
   await copies(client, 'assistants', "assistant_id = 'model'", count, {
     ...times,
     assistant_id: `n || '-${count}'`,
@@ -207,12 +212,14 @@ for (const [name, query] of Object.entries({
   all: {},
   'with a prefix': { prefix: ['users', '5'] },
   'after a place': { after: { namespace: ['users'], key: 'k', updated_at: at.created_at } },
+  'of some old': { prefix: ['some'] },
   'of an unknown prefix': { prefix: ['none'] },
 }))
   for (const [by, found] of Object.entries({ '': undefined, 'by a rare value': '500', 'by no value': 'none' }))
     ask(`items ${name} ${by}`, 2 * SLICE, ({ items: of }) =>
       of.list({ ...items, ...query, ...(found === undefined ? {} : { conditions: itemConditions({ tag: found }) }) }),
     )
+ask('items of many old', WALKED + 1, ({ items: of }) => of.list({ ...items, prefix: ['large'] }))
 ask('items.get', ONE, ({ items }) => items.get(APP, { namespace: ['users', '5'], key: `5-${MANY}` }, 1))
 ask('items.many', 2, ({ items }) => items.many(APP, [{ namespace: ['users', '5'], key: `5-${MANY}` }, item], 1))
 ask('items.namespaces', 2 * PAGE, ({ items: of }) => of.namespaces(items))
