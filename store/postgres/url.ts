@@ -65,6 +65,8 @@ export function configOf(url: string): { config: PoolConfig; pooled: boolean } {
     'enable_seqscan=off',
     'enable_bitmapscan=off',
     'jit=off',
+    // A plan for the values is made again for each call, which takes as long as the query.
+    'plan_cache_mode=force_generic_plan',
   ]
   return { config: { ...config, options: options.map(option => `-c ${option}`).join(' ') }, pooled }
 }

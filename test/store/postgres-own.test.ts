@@ -9,7 +9,7 @@ import pg from 'pg'
 import t from 'tap'
 import { freePort } from '../../cli/ports.js'
 import { asServerUser, serverUser } from '../../scripts/postgres/server.js'
-import { isOutage } from '../../store/postgres/connection.js'
+import { isOutage, openDatabase } from '../../store/postgres/connection.js'
 import { describePostgres } from '../../store/postgres/describe.js'
 import { MIGRATION_LOCK, SCHEMA_VERSION } from '../../store/postgres/schema.js'
 import { placeOf, poolConfig } from '../../store/postgres/url.js'
@@ -99,6 +99,17 @@ t.test('a URL that is wrong is refused with one sentence, without its password',
   }
   t.match(poolConfig('postgres://u:a,b@h/d?target_session_attrs=read-write'), { max: 10 }, 'a comma in a password')
   t.equal(placeOf('postgres://u:p@h:1/d?sslmode=require'), 'h:1/d')
+})
+
+t.test('a query is planned once, not for the values of each call', async t => {
+  const database = openDatabase({ url: await server.url() })
+  t.teardown(() => database.end())
+  for (let i = 0; i < 10; i++)
+    await database.query('SELECT relname FROM pg_class WHERE oid > ? ORDER BY oid LIMIT 1', [i])
+  const { rows } = await database.query(
+    "SELECT custom_plans, generic_plans FROM pg_prepared_statements WHERE statement LIKE 'SELECT relname%'",
+  )
+  t.same(rows, [[0, 10]])
 })
 
 t.test('what doctor says', async t => {
