@@ -41,13 +41,15 @@ export function threadReads(query: Query): Store['threads'] {
     if (ids !== undefined) return sorted(wanted, 'SELECT unnest(?::text[]) AS thread_id', [ids])
     const isNarrow = status !== undefined || keys.length > 0
     if (!isNarrow) return inOrder(wanted, limit)
-    // A condition that many threads meet fills the page soon. To count who meets it would cost more.
+    // A condition that many threads meet fills the page soon. To count who meets it would cost more, unless the page is a slice.
     const [some, most] = [Math.min(SLICE, FIRST * limit), Math.max(SLICE, limit)]
-    const first = await inOrder(wanted, some)
-    if (first.rows.length === limit || first.next === null) return first
+    if (some < most) {
+      const first = await inOrder(wanted, some)
+      if (first.rows.length === limit || first.next === null) return first
+    }
     const few = await fewest(query, narrowing(wanted))
     if (few !== null) return sorted(wanted, few.text, few.params)
-    return some === most ? first : inOrder(wanted, most)
+    return inOrder(wanted, most)
   }
 
   /** The matching ones of the next `size` threads in the order of the list, until the page is full. */

@@ -38,13 +38,15 @@ export function threadReads(ask: Ask) {
     if (ids !== undefined) return sorted(query, '(SELECT value AS thread_id FROM json_each(?))', [JSON.stringify(ids)])
     const isNarrow = status !== undefined || keys.length > 0
     if (!isNarrow) return inOrder(query, limit)
-    // A condition that many threads meet fills the page soon. To count who meets it would cost more.
+    // A condition that many threads meet fills the page soon. To count who meets it would cost more, unless the page is a slice.
     const [some, most] = [Math.min(SLICE, FIRST * limit), Math.max(SLICE, limit)]
-    const first = inOrder(query, some)
-    if (first.rows.length === limit || first.next === null) return first
+    if (some < most) {
+      const first = inOrder(query, some)
+      if (first.rows.length === limit || first.next === null) return first
+    }
     const few = fewest(ask, narrowing(query))
     if (few !== null) return sorted(query, `(${few.sql})`, few.params)
-    return some === most ? first : inOrder(query, most)
+    return inOrder(query, most)
   }
 
   /** The matching ones among the next `size` threads in the order of the list, until the page is full. */

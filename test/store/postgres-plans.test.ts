@@ -180,6 +180,9 @@ for (const sort of ['thread_id', 'status', 'created_at', 'updated_at', 'state_up
       threads.list({ ...query, status: 'interrupted', keys: ['n=5', 'seventh=5'] }),
     )
   }
+ask('a thousand threads with a rare key', 40, ({ threads: of }) =>
+  of.list({ ...threads, sort: 'thread_id', order: 'asc', limit: 1_000, keys: ['n=5'] }),
+)
 ask('threads by ids', 4, ({ threads: of }) => of.list({ ...threads, ids: [thread_id, 'none'] }))
 ask('threads.count', null, ({ threads }) => threads.count(APP))
 ask('threads.count of a status', null, ({ threads }) => threads.count(APP, 'interrupted'))
