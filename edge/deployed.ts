@@ -1,5 +1,5 @@
 /**
- * What edges know of deployments: the `http` and `auth` sections that their graph workers announce, asked of a resource
+ * The settings of deployments that edges know: the `http` and `auth` sections that their graph workers announce, asked of a resource
  * worker and kept for 5 s, or until a deployment changes. The edge has no file of a deployment, so a request waits for the
  * answer before its caller is authenticated.
  */

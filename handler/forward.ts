@@ -143,7 +143,7 @@ function answered({ rawHeaders, headers, statusCode = 0 }: IncomingMessage, base
   return kept
 }
 
-/** What `headers` of the options and of one call add. */
+/** The headers that the options and one call add. */
 export async function addedTo(
   request: Request | IncomingMessage,
   { headers }: HandlerOptions,

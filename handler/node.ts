@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream'
 import { addedTo, type Gate, headersFor, JSON_TYPE, Refusal } from './forward.js'
 import type { HandlerOptions } from './types.js'
 
-/** What Express adds to a request. `body`: of a parser that has read the body before. */
+/** The members that Express adds to a request. `body`: of a parser that has read the body before. */
 type Received = IncomingMessage & { originalUrl?: string; baseUrl?: string; body?: unknown }
 
 export async function answerNode(

@@ -1,4 +1,4 @@
-/** What a server that holds Weft's API says and gets. */
+/** The options and the results of a handler of Weft's API. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /** AddedHeaders for Weft beside those of the request, whose value they replace; null removes one that a client has sent. */
@@ -21,7 +21,7 @@ export interface HandlerOptions {
   headers?: AddedHeaders | ((request: Request | IncomingMessage) => AddedHeaders | Promise<AddedHeaders>)
 }
 
-/** What one call of a handler adds. */
+/** The additions of one call of a handler. */
 export interface RequestOptions {
   headers?: AddedHeaders
 }

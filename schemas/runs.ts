@@ -155,7 +155,7 @@ export interface RunWait {
   until?: string
   /** The run of its thread that it follows. */
   run_id?: string
-  /** What the limit counts. */
+  /** The kind of run that the limit counts. */
   of?: LimitKind
   /** How many of these execute, and how many may. Absent for a caller who sees only some threads. */
   running?: number

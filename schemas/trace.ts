@@ -1,6 +1,6 @@
 /**
- * What is recorded of runs, as hosts write and clients read it. Traces (W3C Trace Context): what travels with a request, and
- * the spans of a run. Log lines of graph workers and their hosts, which edges ask for.
+ * The recorded parts of runs, as hosts write and clients read them. Traces (W3C Trace Context): the headers that travel with a
+ * request, and the spans of a run. Log lines of graph workers and their hosts, which edges ask for.
  */
 import typia, { type tags } from 'typia'
 

@@ -15,7 +15,7 @@ export interface Exported {
   role: string
   /** Unique among the processes of the role. */
   worker: string
-  /** What the figures of the link lack. */
+  /** Figures that the link does not have. */
   others?: () => Promise<Sample[]> | Sample[]
 }
 

@@ -6,7 +6,7 @@ export const GROUPS = ['Use', 'Operate'] as const
 
 export interface PageRow {
   path: string
-  /** What may follow the path. */
+  /** The part that may follow the path. */
   rest?: string
   title: string
   note: string

@@ -1,5 +1,5 @@
 /**
- * What an application says about HTTP, beside the settings of the server (docs/spec/application.md#keys-of-http):
+ * The settings of an application for HTTP, beside those of the server (docs/spec/application.md#keys-of-http):
  * which routes are served, below which prefix, to which pages, and which request headers reach graphs and logs.
  */
 import type { HttpConfig, RouteGroup } from '../../schemas/application.js'

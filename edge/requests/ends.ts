@@ -1,4 +1,4 @@
-/** What is done at the end of a request: it is counted, its span ends, and its place among the streams is free again. */
+/** The end of a request: it is counted, its span ends, and its place among the streams is free again. */
 import type { Tracer } from '../../bus/otlp/traces.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'

@@ -1,4 +1,4 @@
-/** What requests and upgrades to WebSockets meet before their route: limits, the host, and whose code handles the path. */
+/** The checks of requests and of upgrades to WebSockets before their route: limits, the host, and whose code handles the path. */
 import type { AppRoutes } from '../app/host.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'

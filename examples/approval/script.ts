@@ -1,4 +1,4 @@
-/** What the model says when there is no key: "write to ada: hello" finds an address, sends, and reports. */
+/** The answers of the model when there is no key: "write to ada: hello" finds an address, sends, and reports. */
 import type { BaseMessage } from '@langchain/core/messages'
 import type { Reply } from './model.js'
 

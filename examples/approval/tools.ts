@@ -1,4 +1,4 @@
-/** What the assistant can do. The outbox is the item store of the server, so that its content can be read by clients. */
+/** The tools of the assistant. The outbox is the item store of the server, so that its content can be read by clients. */
 import { type StructuredToolInterface, tool } from '@langchain/core/tools'
 import type { LangGraphRunnableConfig } from '@langchain/langgraph'
 import { z } from 'zod'

@@ -15,7 +15,7 @@ import { tools } from './tools.js'
 
 type State = typeof MessagesAnnotation.State
 
-/** What a person may answer to a request for approval. */
+/** The answers that a person may give to a request for approval. */
 type Approval = boolean | { approved: boolean; note?: string }
 
 async function callModel({ messages }: State, config: LangGraphRunnableConfig) {

@@ -1,4 +1,4 @@
-/** What the page consists of: a message with its branches, a question of the graph, a line to type in. */
+/** The parts of the page: a message with its branches, a question of the graph, a line to type in. */
 import type { Message } from '@langchain/langgraph-sdk'
 import { type FormEvent, useState } from 'react'
 

@@ -1,5 +1,5 @@
 /**
- * What `sync_interval` of the NATS servers costs: stored events and wake-ups, sent as graph and resource workers send them, with
+ * The cost of `sync_interval` of the NATS servers: stored events and wake-ups, sent as graph and resource workers send them, with
  * the configuration of deploy/nats and three values of the setting in turns.
  *   node dist/scripts/bench/sync-interval.js [rounds] [servers]
  */

@@ -30,7 +30,7 @@ const PAGE = /\bdocs\/[\w./-]+?\.md(?:#[\w-]*)?/g
 const SOURCE =
   /(?<![\w./@-])(?:schemas|bus|store|edge|workers|handler|cli|scripts|test|console|examples)\/[\w./-]+\.(?:tsx?|py|mjs|sh)\b/g
 /** A comment that leaves its subject to the reader. */
-const FRAGMENT = /\/\*\*(?:\n\s*\*)? (Of|Those) /g
+const FRAGMENT = /\/\*\*(?:\n\s*\*)? (Of|Those|What) /g
 const DECISION = /\bdecision (\d{3})\b/gi
 
 /** The violations below `folder`, one line each. */

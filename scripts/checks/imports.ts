@@ -223,7 +223,7 @@ const READS_ENV = [
   /^(cli|scripts)\//,
   /^test\//,
   /(^|\/)main\.ts$/,
-  // What it starts has the environment of the server around.
+  // Its child has the environment of the server around.
   /^handler\/server\.ts$/,
   // Loaded with the program, before there are settings.
   /^edge\/http\/library\.ts$/,

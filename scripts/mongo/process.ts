@@ -14,7 +14,7 @@ const READY_MS = 120_000
 const STOP_MS = 10_000
 
 export interface MongoProcess {
-  /** What it is, with its version. */
+  /** Its name and version. */
   name: string
   /** The URL of this database. */
   url(database: string): string

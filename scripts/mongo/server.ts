@@ -27,7 +27,7 @@ export type MongoWay = { kind: 'url'; url: string } | OwnWay
 
 export interface OwnWay {
   kind: 'mongod' | 'docker' | 'java'
-  /** What it is, with its version. */
+  /** Its name and version. */
   name: string
   command(data: string, port: number): string[]
   /** Set when a signal to the process does not reach the server. */

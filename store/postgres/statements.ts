@@ -24,7 +24,7 @@ export function statements(steps: readonly Step[]): Statement[] {
 }
 
 /**
- * What a transaction begins with. Two that change the same rows must not wait for each other: threads are locked first, in the
+ * The begin of a transaction. Two that change the same rows must not wait for each other: threads are locked first, in the
  * order of their ids, then what belongs to them. Null when the first step has that order already.
  */
 export function lockFor(steps: readonly Step[]): Statement | null {

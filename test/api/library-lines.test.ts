@@ -1,4 +1,4 @@
-/** What clients see of an agent with one tool, and of that agent as a subgraph, on each served version of LangGraph. */
+/** The answers to clients of an agent with one tool, and of that agent as a subgraph, on each served version of LangGraph. */
 import t from 'tap'
 import { startCluster } from '../helpers/cluster.js'
 import { libraryLines } from '../helpers/lines.js'

@@ -1,4 +1,4 @@
-/** What a run that failed tells of the code of its application: the entry of the log, and the place in the stored error. */
+/** The code of the application in a run that failed: the entry of the log, and the place in the stored error. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

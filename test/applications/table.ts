@@ -6,9 +6,9 @@ export interface Application {
   language: Language
   /** Its file in `graphs/<language>`. */
   file: string
-  /** What is said so that tools are called; each in a run of its own. */
+  /** Messages that make the model call tools; each in a run of its own. */
   calls?: readonly string[]
-  /** What is said so that the graph interrupts itself, and what it is answered. */
+  /** The message that makes the graph interrupt itself, and the answer. */
   asks?: { say: string; resume: unknown }
   /** Needs only what the repository has installed. */
   offline?: true
@@ -57,7 +57,7 @@ export const APPLICATIONS: readonly Application[] = [
   ]),
 ]
 
-/** What npm installs for all in JavaScript; `graphs/python/requirements.txt` is the list for Python. */
+/** The packages that npm installs for all in JavaScript; `graphs/python/requirements.txt` is the list for Python. */
 export const NPM_PACKAGES: { readonly [name: string]: string } = {
   '@langchain/anthropic': '1.5.11',
   '@langchain/core': '1.4.0',

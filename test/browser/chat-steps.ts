@@ -1,4 +1,4 @@
-/** What a person does on the page of page.mjs, with the graph of test/apps/chat or test/apps/chat-py. */
+/** The steps of a person on the page of page.mjs, with the graph of test/apps/chat or test/apps/chat-py. */
 import type { Browser, Page } from 'playwright-core'
 import type { Test } from 'tap'
 import type { Cluster } from '../helpers/cluster.js'

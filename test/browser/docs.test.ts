@@ -16,7 +16,7 @@ t.teardown(async () => {
   await stage?.close()
 })
 
-/** What a page shows once it is complete. */
+/** The text of a page that is complete. */
 const READY = { '/': 'h1', '/docs': '.opblock-summary-path' }
 
 async function open(path: keyof typeof READY, options: Parameters<Browser['newContext']>[0] = {}) {

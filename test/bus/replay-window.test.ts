@@ -1,4 +1,4 @@
-/** What the broker sends for a replay whose reader stops. */
+/** The messages of the broker for a replay whose reader stops. */
 import { headers } from 'nats'
 import t from 'tap'
 import { openLink, type Role } from '../../bus/connect.js'

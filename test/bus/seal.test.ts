@@ -114,7 +114,7 @@ t.test('no other client can answer for a resource worker or add to the body of a
       }
     },
   })
-  // What it asks for itself tells it the inbox of the resource worker.
+  // Its own questions tell it the inbox of the resource worker.
   const own = `_INBOX_graphs.mine.intruder`
   const ownSeal = openSeal('graphs')!
   const to = new Promise<string>(resolve =>

@@ -158,7 +158,7 @@ t.test('on a server', async t => {
       v2: false,
       bytes: read.subarray(0, events(0, 2).length),
     })
-    // What shares the memory of the read would change with it.
+    // Bytes that share the memory of the read would change with it.
     read.fill(0)
     serveRing(id)
     await graphs.nc.flush()

@@ -1,4 +1,4 @@
-/** What commands print: the JSON documents of docs/command-line.md, colours and progress bars on a terminal. */
+/** The output of commands: the JSON documents of docs/command-line.md, colours and progress bars on a terminal. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -16,7 +16,7 @@ writeFileSync(join(bin, 'weft'), `#!/bin/sh\nexec "${process.execPath}" "${weft}
 const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` }
 const isInstalled = (shell: string) => spawnSync(shell, ['--version']).status === 0
 
-/** What a shell offers for lines, by the line. */
+/** The completions of a shell, by the line. */
 type Offers = (lines: readonly string[]) => { [line: string]: string[] }
 
 function run(shell: string, args: string[], script: string): string {

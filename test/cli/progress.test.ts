@@ -32,7 +32,7 @@ t.test('seconds, until the work says how far it is; a line that is printed stand
     progress.update(512, 1024)
     await sleep(300)`)
   t.match(shown, /getting it 2 s/)
-  // What the terminal shows after the line was cleared.
+  // The text on the terminal after the line was cleared.
   t.match(shown, /\r\u001b\[Khalf of it is here\r\n/)
   t.match(shown, /getting it █{12}░{12} 50%/)
   t.match(shown, /done\r\n$/)

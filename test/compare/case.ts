@@ -47,7 +47,7 @@ export const wait = (assistant_id: string, body: object = {}): Call =>
 export const stream = (assistant_id: string, body: object = {}): Call =>
   post('/threads/{thread}/runs/stream', { assistant_id, ...body })
 
-/** What is stored after the runs of a thread. */
+/** The stored state after the runs of a thread. */
 export const STORED: readonly Call[] = [
   get('/threads/{thread}'),
   get('/threads/{thread}/state?subgraphs=true'),

@@ -11,7 +11,7 @@ export interface Answer {
   events?: { event: string; data: unknown; numbered: boolean }[]
 }
 
-/** What earlier calls have saved. */
+/** Values that earlier calls have saved. */
 export type Saved = { [name: string]: unknown }
 
 const HEADERS = ['content-type', 'content-location', 'location', 'x-pagination-total', 'x-pagination-next', 'allow']

@@ -1,4 +1,4 @@
-/** What came of it: deliveries of webhooks, firings of crons, and the run that holds a host. */
+/** Outcomes: deliveries of webhooks, firings of crons, and the run that holds a host. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'

@@ -17,7 +17,7 @@ t.teardown(() => stage?.close())
 
 const WIDTHS = [1440, 1280, 390]
 
-/** What a page shows once its data are there. */
+/** The text of a page whose data are there. */
 async function shown(page: Page): Promise<void> {
   await page.locator('main h1, main h2, .pane').first().waitFor()
   await page.locator('.skeleton, main .spinner').first().waitFor({ state: 'detached' })

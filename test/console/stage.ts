@@ -14,7 +14,7 @@ import { type Cluster, startCluster, type TestServer } from '../helpers/cluster.
 export interface Stage<Server extends TestServer = Cluster> {
   cluster: Server
   browser: Browser
-  /** What the pages logged as an error since the last call: uncaught errors, and violations of the content policy. */
+  /** Errors that the pages logged since the last call: uncaught errors, and violations of the content policy. */
   errors(): string[]
   /** A page of the console in a context of its own; `path` begins with "/". */
   open(path: string, options?: BrowserContextOptions): Promise<Page>

@@ -1,4 +1,4 @@
-/** What deploy workers keep of the beats that graph workers of a revision send. */
+/** The memory of deploy workers of the beats that graph workers of a revision send. */
 import type { Msg } from 'nats'
 import t from 'tap'
 import type { Link } from '../../bus/connect.js'

@@ -1,5 +1,5 @@
 /**
- * What runs images in tests of a whole cluster: an engine or a cluster of the tests, whose containers are real `weft graphs`
+ * The engines of images in tests of a whole cluster: an engine or a cluster of the tests, whose containers are real `weft graphs`
  * with the environment that the driver gave them; or real ones. The image `<name>:<word>` has the application of the word.
  */
 import { join } from 'node:path'

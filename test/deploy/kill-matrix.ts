@@ -55,7 +55,7 @@ interface Order {
   request?(deps: Deps, subject: Subject): Promise<unknown>
   /** Runs of its queue after the order. */
   runs?: number
-  /** What happens while a revision of the order is built; `stops`: the build goes on until it is stopped. */
+  /** The event while a revision of the order is built; `stops`: the build goes on until it is stopped. */
   during?: { request(deps: Deps, subject: Subject, revision_id: string): Promise<unknown>; stops: boolean }
   /** Status of the latest revision at the end; null: the deployment is gone. */
   ends: RevisionStatus | null
@@ -209,7 +209,7 @@ async function carryOut({ order, machine, dying, deps, death }: Case): Promise<b
     for (const { revision_id } of found) seen.add(poolOf(revision_id))
     return found
   }
-  /** What serves runs, whenever the deploy worker has compared it once. */
+  /** The revision that serves runs, whenever the deploy worker has compared it once. */
   const check = async () => {
     const serving = async () => {
       const body = (await findDeployment(deps.store, subject.id))?.body

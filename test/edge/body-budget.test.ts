@@ -6,7 +6,7 @@ import { openRaw, request } from '../helpers/raw.js'
 import { eventually, openStage } from './stage.js'
 
 const MB = 1024 * 1024
-/** What bodies without a Content-Length share. */
+/** The budget that bodies without a Content-Length share. */
 const BODIES = 64 * MB
 
 t.test('an open stream does not hold the budget of its request body', async t => {

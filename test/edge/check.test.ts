@@ -1,4 +1,4 @@
-/** What the edge asks the app host about a request, and when it knows the user already. */
+/** The questions of the edge to the app host about a request, and when it knows the user already. */
 import t from 'tap'
 import type { Ask } from '../../edge/app/ask.js'
 import { type Asked, openCheck } from '../../edge/app/check.js'

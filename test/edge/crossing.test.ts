@@ -22,7 +22,7 @@ interface Answer {
   text: string
 }
 
-/** What code of the application got of a request. */
+/** A request as the code of the application got it. */
 interface Got {
   url: string
   headers: Headers
@@ -104,7 +104,7 @@ t.test('each header has the fate that the table gives it', async t => {
   }
   for (const row of ROWS) {
     const [name, value] = sampleOf(row)
-    // What the edge writes may be the same.
+    // The text that the edge writes may be the same.
     if (name === 'content-length' || name === 'transfer-encoding') continue
     const given: Headers = { ...(name === 'trailer' ? { 'transfer-encoding': 'chunked' } : {}), [name]: value }
     const found = (await answered(given)).headers[name]

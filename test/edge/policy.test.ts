@@ -1,4 +1,4 @@
-/** What `http` of langgraph.json changes at the edge (docs/spec/application.md#keys-of-http). */
+/** The changes by `http` of langgraph.json at the edge (docs/spec/application.md#keys-of-http). */
 import { isDeepStrictEqual as isDeepEqual } from 'node:util'
 import t, { type Test } from 'tap'
 import { bytesHandler } from '../../bus/serve.js'

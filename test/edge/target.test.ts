@@ -67,7 +67,7 @@ const REFUSED: readonly [path: string, why: RegExp][] = [
 t.test('paths that mean the same to everybody pass', async t => {
   for (const path of PASS) {
     t.equal(targetFault(path), null, path)
-    // What passes is what a parser of WHATWG makes of it, but for characters that it encodes.
+    // A target passes as a parser of WHATWG makes it, but for characters that it encodes.
     t.equal(decodeURIComponent(new URL(`http://localhost${path}`).pathname), decodeURIComponent(path), `${path} parsed`)
   }
 })

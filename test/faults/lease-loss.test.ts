@@ -1,4 +1,4 @@
-/** What a graph worker does with runs when they time out, lose their lease, or lose store, broker or worker. */
+/** The handling of runs by a graph worker when they time out, lose their lease, or lose store, broker or worker. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { openCaller } from '../../bus/call.js'

@@ -1,4 +1,4 @@
-/** What must be true of runs after a fault of a whole server. */
+/** The conditions for runs after a fault of a whole server. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

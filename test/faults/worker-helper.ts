@@ -57,7 +57,7 @@ export interface Workers {
   /** Another graph worker; `url` of the broker when it is reached another way. */
   addGraphs(config?: Partial<Config>, url?: string): Promise<Lifecycle>
   graphs: Lifecycle
-  /** What the workers of a role have counted. */
+  /** The counters of the workers of a role. */
   figure(role: Role, name: MetricName, labels?: { [label: string]: string }): Promise<number>
   /** A connection of a role, closed at the end. */
   open(role: Role): Promise<Link>

@@ -1,4 +1,4 @@
-/** What one graph host may ask of the resource workers. */
+/** The questions that one graph host may ask resource workers. */
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { openAskGate } from '../../workers/graph/ask-gate.js'

@@ -1,4 +1,4 @@
-/** What a handler sends to Weft and passes back: headers, bodies as streams, disconnects, errors. */
+/** The requests of a handler to Weft, and the answers that it passes back: headers, bodies as streams, disconnects, errors. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestOptions, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

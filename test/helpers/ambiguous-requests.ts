@@ -3,7 +3,7 @@
 export interface Ambiguous {
   name: string
   text: string
-  /** What it may be answered with; it may also be closed without an answer. */
+  /** The statuses that may answer it; it may also be closed without an answer. */
   statuses: readonly number[]
   /** The library takes its head for one that is not complete: no answer, closed after its time limit of 10 s. */
   unfinished: boolean

@@ -45,12 +45,12 @@ export interface Reader {
   pageUrl: string
   /** Executes a block; `expected` is the text after it. Rejects with what went wrong. */
   follow(block: Block, expected?: string): Promise<void>
-  /** What a command has printed that the reader has to put into a later one: RUN_ID, THREAD_ID, KEY. */
+  /** The values that a command has printed and the reader puts into a later one: RUN_ID, THREAD_ID, KEY. */
   seen: { readonly [name: string]: string }
   close(): Promise<void>
 }
 
-/** What a server prints when it can be used, what other programs print. */
+/** The line of a server that can be used, and those of other programs. */
 const SERVES = /its API described at/
 const WATCHES = /watching .* for changes/
 const STARTED = /\bstarted\b|Local:/

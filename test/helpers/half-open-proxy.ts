@@ -12,7 +12,7 @@ export interface HalfOpenProxy {
   url: string
   /** No byte passes in this direction from now on, and new connections get no answer. */
   freeze(direction?: Direction): void
-  /** What was held back passes, in order. */
+  /** The bytes that were held back pass, in order. */
   thaw(): void
   /** Resets all connections; new ones are accepted. */
   cut(): void

@@ -1,5 +1,5 @@
 /**
- * What a process holds in its memory. On SIGUSR2 it writes what it holds after a garbage collection to the folder WEFT_TEST_HEAP: a heap snapshot with
+ * The memory of a process. On SIGUSR2 it writes what it holds after a garbage collection to the folder WEFT_TEST_HEAP: a heap snapshot with
  * whole strings, and the bytes of all buffers. Loaded with `--import` before its program, so that the program has no code
  * for it.
  */

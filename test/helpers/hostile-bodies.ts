@@ -111,7 +111,7 @@ const inBody = (...value: (string | Buffer)[]) =>
     ['{"assistant_id":"echo","graph_id":"echo","metadata":{"a":', ...value, '}}'].map(one => Buffer.from(one)),
   )
 
-/** What JSON does not allow, or allows and a program that reads it may not expect. */
+/** Bodies that JSON does not allow, or allows and a program that reads them may not expect. */
 export const MALFORMED: { readonly [kind: string]: Buffer } = {
   NaN: inBody('NaN'),
   Infinity: inBody('-Infinity'),

@@ -64,7 +64,7 @@ const SETTING = 'WEFT_TEST_COLLECTS'
 export const collectingEnv = { NODE_OPTIONS: `--import ${import.meta.url}`, [SETTING]: '1' }
 
 /**
- * What processes keep in memory when nothing is asked of them: their least resident memory in MB within 20 s, while they collect
+ * The memory of idle processes: their least resident memory in MB within 20 s, while they collect
  * again and again. The rest, which V8 has not collected yet, can be a third of it.
  */
 export async function keptBy(pids: readonly number[]): Promise<number[]> {

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { root } from '../../cli/root.js'
 
-/** What `t.test` gives, as far as it is used here. */
+/** The part of a `Test` of tap that is used here. */
 interface Checks {
   pass(text: string): unknown
   fail(text: string, extra: { traceback: string }): unknown

@@ -196,7 +196,7 @@ class Supervisor:
         }
         return Ended(head | decoded | {"events": self.events[slot], "v2": self.v2[slot]})
 
-    # What tests do.
+    # The calls of tests.
 
     def start(self, graph_id: str, thread: str = "thread", **options: Any) -> int:
         """Starts a run; `options`: members of StartHead, and of its kwargs. Returns its slot."""

@@ -5,7 +5,7 @@ from weft_host.process import mark, mark_of
 
 
 def output_of(work) -> str:  # type: ignore[no-untyped-def]
-    """What `work(output, set_slot)` writes."""
+    """The output of `work(output, set_slot)`."""
     buffer = io.BytesIO()
     output = io.TextIOWrapper(buffer, encoding="utf-8", line_buffering=True)
     slot = threading.local()

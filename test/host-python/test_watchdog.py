@@ -14,7 +14,7 @@ from weft_host.watchdog import Watchdog, current_slot
 
 
 class Notes:
-    """What a watchdog reports: kind, slot, body."""
+    """The reports of a watchdog: kind, slot, body."""
 
     def __init__(self) -> None:
         self.reading, self.writing = os.pipe()

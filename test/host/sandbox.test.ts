@@ -41,7 +41,7 @@ interface Seen {
   home: string
 }
 
-/** What the hostile graph has seen. */
+/** The findings of the hostile graph. */
 async function attack(cluster: Cluster, port: number): Promise<Seen> {
   const secret = join(folder, 'secret.txt')
   writeFileSync(secret, 'of another project')

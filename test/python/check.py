@@ -1,4 +1,4 @@
-"""What a Python program does with Weft, through the official SDK. One line per check; any failure ends it with code 1."""
+"""A Python program with Weft, through the official SDK. One line per check; any failure ends it with code 1."""
 
 import asyncio
 from datetime import datetime, timedelta, timezone

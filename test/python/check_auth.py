@@ -18,7 +18,7 @@ SCOPES = ["openid", "repo"]
 
 
 async def consent(url):
-    """What a person does in a browser."""
+    """The steps of a person in a browser."""
     async with httpx.AsyncClient(follow_redirects=True) as browser:
         page = await browser.get(url)
         while prompt := re.search(r'name="prompt" value="(\w+)"', page.text):

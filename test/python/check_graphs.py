@@ -1,4 +1,4 @@
-"""What only graphs in Python do, and what they do beside a graph in JavaScript, through the official SDK."""
+"""Graphs in Python, alone and beside a graph in JavaScript, through the official SDK."""
 
 import asyncio
 

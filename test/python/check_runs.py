@@ -133,7 +133,7 @@ class Cutting:
                 writer.write(data)
                 await writer.drain()
                 if passed == limit:
-                    # What has passed arrives, and nothing after it.
+                    # The events that have passed arrive, and nothing after them.
                     await asyncio.sleep(0.1)
                     self.cuts += 1
                     writer.transport.abort()

@@ -1,4 +1,4 @@
-"""What the checks of the SDK share."""
+"""Helpers of the checks of the SDK."""
 
 import os
 

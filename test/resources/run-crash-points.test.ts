@@ -77,7 +77,7 @@ t.test('every crash point between the steps of create, claim, end and cancel', a
     store.crashBefore(Number.POSITIVE_INFINITY)
     return crashed
   }
-  /** What the sweeper does when rows are 30 s old. */
+  /** The sweeper when rows are 30 s old. */
   const heal = async (thread_id: string) => {
     for (const run of await real.runs.unsettled(1_000)) if (run.thread_id === thread_id) await dropOrphan(deps, run)
     for (let i = 0; i < 3; i++) await repair(deps, (await real.threads.get(BUILT_IN_APP, thread_id))!)

@@ -1,4 +1,4 @@
-/** What ended runs add to the figures: workers/resources/runs/figures.ts. */
+/** The figures that ended runs add to: workers/resources/runs/figures.ts. */
 import t from 'tap'
 import { openFigures } from '../../bus/figures.js'
 import { type MetricsReport, validateMetricsReport } from '../../schemas/metrics.js'

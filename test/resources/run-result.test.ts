@@ -76,7 +76,7 @@ t.test('interrupts and URLs for feedback are members of the values', async t => 
     [text('{"a":1}', asked, urls), { a: 1, ...both }],
     [text(null, asked, urls), both],
     [text('{"a":1}', asked), { a: 1, __interrupt__: asked }],
-    // What an entrypoint returned.
+    // The result of an entrypoint.
     [text('7', [], urls), 7],
     [text('7', asked, urls), both],
     [text('{"a":1}', asked, urls, { error: 'E', message: 'm' }), { __error__: { error: 'E', message: 'm' } }],

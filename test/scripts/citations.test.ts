@@ -18,7 +18,7 @@ t.test('a citation of what is not there is caught, with file and line', async t 
       'heading.ts': '\n// docs/spec/runs.md#cancel\n',
       'page.ts': '// docs/spec/threads.md\n',
       'source.ts': '// bus/page.ts, workers/gone.ts\n',
-      'fragment.ts': `/*${'*'} Of a thread. */\n/*${'*'}\n * Those of a run. */\n/*${'*'} The rest of it. */\n`,
+      'fragment.ts': `/*${'*'} Of a thread. */\n/*${'*'}\n * Those of a run. */\n/*${'*'} The rest of it. */\n/*${'*'} What it does. */\n`,
       'decision.ts': `// ${elsewhere('decision', '999')}\n`,
     },
     workers: {
@@ -30,6 +30,7 @@ t.test('a citation of what is not there is caught, with file and line', async t 
     `bus/decision.ts:1: there is no ${elsewhere('decision', '999')}`,
     'bus/fragment.ts:1: "Of …": begin with the subject',
     'bus/fragment.ts:2: "Those …": begin with the subject',
+    'bus/fragment.ts:5: "What …": begin with the subject',
     'bus/heading.ts:2: docs/spec/runs.md has no heading #cancel',
     'bus/page.ts:1: there is no docs/spec/threads.md',
     'bus/source.ts:1: there is no workers/gone.ts',

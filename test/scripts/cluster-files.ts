@@ -100,7 +100,7 @@ export function templateArgs(file?: string): string[] {
   return ['template', 'weft', chart, '--namespace', 'weft', '--kube-version', '1.33.0', ...flags]
 }
 
-/** What helm prints for the chart with these values, and those of a file of the chart. */
+/** The output of helm for the chart with these values, and those of a file of the chart. */
 export const helmTemplate = (values: object, file?: string) =>
   spawnSync(HELM, [...templateArgs(file), '-f', '-'], { input: JSON.stringify(values), encoding: 'utf8' })
 

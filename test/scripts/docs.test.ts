@@ -133,10 +133,10 @@ t.test('every relative link of a page names a file, and a heading that the file 
   }
 })
 
-/** What the completion and commander add to the table. */
+/** Rows that the completion and commander add to the table. */
 const OTHER_COMMANDS = /^(help|complete)\b/
 
-/** What is wrong with the words after `weft`, null when nothing is. `whole`: all arguments must be there. */
+/** The defect of the words after `weft`; null: none. `whole`: all arguments must be there. */
 function mistakeIn(words: readonly string[], whole: boolean): string | null {
   const all = commandLines(makeProgram())
   const text = words.join(' ')

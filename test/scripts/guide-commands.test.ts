@@ -12,7 +12,7 @@ import { type Block, blocksOf, openReader } from '../helpers/documents.js'
 
 t.setTimeout(600_000)
 
-/** What begins so is not executed here, and why. */
+/** Commands that begin so are not executed here, and why. */
 const NOT_EXECUTED: { readonly [begin: string]: string } = {
   './scripts/start --app path/to': 'a path of the reader; what the script does: the block before it',
   'npm install && npm run build && npm pack': 'test/scripts/package.test.ts packs the build',
@@ -46,7 +46,7 @@ interface Instead {
   before?: readonly Pick<Block, 'text' | 'kind'>[]
   /** Put in front of the block. */
   prefix?: string
-  /** What it must print. */
+  /** The output that is expected. */
   prints?: string
 }
 

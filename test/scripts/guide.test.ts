@@ -18,7 +18,7 @@ t.before(() => {
 
 const read = (file: string): string => readFileSync(join(folder, file), 'utf8')
 const pagesIn = (): string[] => readdirSync(folder).filter(file => file.endsWith('.html'))
-/** What only the edge has: these two are shown where it serves the guide. */
+/** Pages of the edge: these two are shown where it serves the guide. */
 const OF_THE_EDGE = new Set(['../../console', '../../docs'])
 
 t.test('every document is a page', async t => {

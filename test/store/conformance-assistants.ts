@@ -1,4 +1,4 @@
-/** What every store must do with assistants and their versions (store/port.ts AssistantRow). */
+/** The promises of every store about assistants and their versions (store/port.ts AssistantRow). */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import { keysOf } from '../../schemas/contains.js'

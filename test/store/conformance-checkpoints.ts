@@ -1,4 +1,4 @@
-/** What every store must do with checkpoints, their blobs and writes, and what removes them (store/port.ts). */
+/** The promises of every store about checkpoints, their blobs and writes, and what removes them (store/port.ts). */
 import type { Test } from 'tap'
 import type { Store } from '../../store/port.js'
 import type { Step } from '../../store/steps.js'

@@ -1,4 +1,4 @@
-/** What every store must do with items (store/port.ts ItemRow). */
+/** The promises of every store about items (store/port.ts ItemRow). */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import { itemConditions } from '../../schemas/items/keys.js'

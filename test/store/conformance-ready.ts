@@ -1,4 +1,4 @@
-/** What every store must do with runs that wait for a slot. */
+/** The promises of every store about runs that wait for a slot. */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Store } from '../../store/port.js'

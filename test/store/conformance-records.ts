@@ -1,4 +1,4 @@
-/** What every store must do with records (store/port.ts RecordRow). */
+/** The promises of every store about records (store/port.ts RecordRow). */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Store } from '../../store/port.js'

@@ -1,4 +1,4 @@
-/** What every store must do with searches over runs. */
+/** The promises of every store about searches over runs. */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Store } from '../../store/port.js'

@@ -1,4 +1,4 @@
-/** What every store must do with runs: conditions of a write, lists of open runs, and due times (store/port.ts). */
+/** The promises of every store about runs: conditions of a write, lists of open runs, and due times (store/port.ts). */
 import type { Test } from 'tap'
 import type { Store } from '../../store/port.js'
 import type { RunRow } from '../../store/rows/runs.js'

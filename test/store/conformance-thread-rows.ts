@@ -1,4 +1,4 @@
-/** What every store must do with rows of threads: conditions of a write, removal, and lists that workers walk (store/port.ts). */
+/** The promises of every store about rows of threads: conditions of a write, removal, and lists that workers walk (store/port.ts). */
 import type { Test } from 'tap'
 import type { Store } from '../../store/port.js'
 import type { RunRow } from '../../store/rows/runs.js'

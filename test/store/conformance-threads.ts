@@ -1,4 +1,4 @@
-/** What every store must do with lists of threads, their expiry, and walks through what they have stored. */
+/** The promises of every store about lists of threads, their expiry, and walks through what they have stored. */
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Store } from '../../store/port.js'

@@ -1,4 +1,4 @@
-/** What every store must do with values: hostile ones and large ones come back byte for byte (store/port.ts). */
+/** The promises of every store about values: hostile ones and large ones come back byte for byte (store/port.ts). */
 import fc from 'fast-check'
 import type { Test } from 'tap'
 import type { Store } from '../../store/port.js'

@@ -1,5 +1,5 @@
 /**
- * What every store must do: the promises of store/port.ts and nothing more. An adapter without transactions passes
+ * The promises of every store: those of store/port.ts and nothing more. An adapter without transactions passes
  * too: after a failed step, only that step and the later ones are known not to be done.
  */
 import t from 'tap'

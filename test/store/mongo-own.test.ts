@@ -1,4 +1,4 @@
-/** What the store in MongoDB does beside the promises of every store. */
+/** The store in MongoDB beside the promises of every store. */
 import { type Db, MongoClient } from 'mongodb'
 import t, { type Test } from 'tap'
 import { databaseOf, hostsOf } from '../../store/mongo/connection.js'

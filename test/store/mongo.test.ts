@@ -152,7 +152,7 @@ function indexesFor(on: CollectionName, filter: Filter, sort: Filter): string[] 
     let at = 0
     while (at < columns.length && isEqual(filter, columns[at]![0])) at++
     if (order.length === 0) return at > 0 || asked.has(columns[0]![0])
-    // What is given as one value needs no order.
+    // One value needs no order.
     const left = order.filter(([column]) => !isEqual(filter, column))
     const rest = columns.slice(at)
     const ways = left.map(([column, way], i) => (rest[i]?.[0] === column ? rest[i]![1] * way : 0))

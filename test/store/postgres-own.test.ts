@@ -1,4 +1,4 @@
-/** What only the adapter for PostgreSQL does: its schema, its errors, poolers, servers that die or hang, and its plans. */
+/** The parts of the adapter for PostgreSQL alone: its schema, its errors, poolers, servers that die or hang, and its plans. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

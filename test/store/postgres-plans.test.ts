@@ -301,7 +301,7 @@ async function explain(on: ClientBase, { text, params }: Statement): Promise<{ p
   return { plan, blocks: plan['Shared Hit Blocks'] + plan['Shared Read Blocks'] }
 }
 
-/** What each call of the table asks. */
+/** The question of each call of the table. */
 async function statementsOf(): Promise<Asked[]> {
   const all: Asked[] = []
   for (const { name, most, call } of asks) {

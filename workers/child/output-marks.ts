@@ -14,7 +14,7 @@ const NOTHING = Buffer.alloc(0)
 export interface MarkReader {
   /** The data without marks. A mark that is cut off waits for the rest of it. */
   read(data: Buffer): Buffer
-  /** What still waits. */
+  /** The bytes that still wait. */
   end(): Buffer
 }
 

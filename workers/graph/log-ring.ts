@@ -5,7 +5,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { LOG_LEVELS, type LogLevel, type LogQuery, type WorkerLine } from '../../schemas/trace.js'
 
-/** What one worker keeps. */
+/** The limits of one worker. */
 const MAX_LINES = 10_000
 const MAX_CHARS = 4 * 1024 * 1024
 const MAX_AGE_MS = 60 * 60 * 1000

@@ -1,5 +1,5 @@
 /**
- * What an import has brought, one JSON line per row, appended before and after each: an import that was stopped continues
+ * The rows that an import has brought, one JSON line each, appended before and after each: an import that was stopped continues
  * where it was, and knows the row that it may have left half made.
  */
 import { appendFileSync, readFileSync } from 'node:fs'

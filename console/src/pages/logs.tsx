@@ -1,4 +1,4 @@
-/** What graphs and graph workers write, as it comes. */
+/** The output of graphs and graph workers, as it comes. */
 import { useState } from 'react'
 import { useLoad } from '../api/load'
 import { Button } from '../ui/button'

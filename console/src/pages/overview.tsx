@@ -1,4 +1,4 @@
-/** What this server serves, and how it is. */
+/** The graphs of this server, and its state. */
 import { Link } from 'wouter'
 import { ask, client } from '../api/client'
 import { useLoad } from '../api/load'

@@ -1,4 +1,4 @@
-/** What differs between two values, one row for each place. */
+/** The differences between two values, one row for each place. */
 import diff, { type Difference } from 'microdiff'
 import { useMemo, useState } from 'react'
 import { Button } from './button'

@@ -1,4 +1,4 @@
-/** What a page shows in place of data. */
+/** Notices that a page shows in place of data. */
 import type { ReactNode } from 'react'
 import { isUnreachable, sentenceOf } from '../api/client'
 import type { Loaded } from '../api/load'

@@ -1,4 +1,4 @@
-/** What a page filters by, kept in its address: a reload and a shared link show the same. */
+/** The filters of a page, kept in its address: a reload and a shared link show the same. */
 import { useSearchParams } from 'wouter'
 
 type Filters = { [name: string]: string | undefined }

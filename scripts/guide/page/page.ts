@@ -1,4 +1,4 @@
-/** What a page does beside showing its text: search, colours, the menu of narrow screens, copying code. */
+/** The code of a page: search, colours, the menu of narrow screens, copying code. */
 import { colours } from './colours.js'
 import { openSearch } from './search.js'
 

@@ -1,5 +1,5 @@
 /**
- * What handlers can do to a request, and what graphs see of its caller: rows for a server with the rules of test/apps/auth.
+ * The changes that handlers make to a request, and the caller as graphs see it: rows for a server with the rules of test/apps/auth.
  * The matrix of ownership.ts follows on the same server and expects that Alice and Bob own nothing: rows that keep a thread or
  * another object belong to others.
  */

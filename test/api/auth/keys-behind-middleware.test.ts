@@ -14,7 +14,7 @@ const python: { [name: string]: string } =
   skip === false ? { WEFT_PYTHON: await venvOf(join(root, 'test/host-python/requirements.txt')) } : {}
 const env = { ...python, WEFT_REQUIRE_KEYS: '1' }
 
-/** What middleware saw of a request. */
+/** A request as middleware saw it. */
 interface Seen {
   path: string
   headers: { [name: string]: string }
@@ -37,7 +37,7 @@ const builtIn =
 let others: Promise<Roles> | null = null
 t.teardown(async () => (await others)?.stop())
 
-/** What an application passes on may come back to another edge. */
+/** A request that an application passes on may come back to another edge. */
 const beside = (folder: string) => async (): Promise<Place> => {
   others ??= startRoles({ app: 'test/apps/basic', edges: 2, env })
   const { urls, add, nats } = await others

@@ -56,7 +56,7 @@ const YEARLY = '0 0 1 1 *'
 export const RECEIVER = '127.0.0.1:9'
 const WEBHOOK = `http://${RECEIVER}/`
 
-/** What Alice owns, by the names of path parameters. */
+/** The ids of what Alice owns, by the names of path parameters. */
 export interface Owned {
   thread_id: string
   run_id: string

@@ -33,7 +33,7 @@ async function copyOf(t: Test, name: string, place: string): Promise<string> {
   return folder
 }
 
-/** What a person does with the lead of a server. */
+/** The steps of a person with the lead of a server. */
 function talk(cluster: Cluster, lead = 'lead') {
   const client = lines[0]!.connect(cluster.url)
   const thread = client.threads.create()
@@ -42,7 +42,7 @@ function talk(cluster: Cluster, lead = 'lead') {
   return {
     client,
     thread,
-    /** What it answers. */
+    /** Its answer. */
     async say(content: string): Promise<string> {
       const input = { messages: [{ role: 'user', content }] }
       return last((await client.runs.wait((await thread).thread_id, lead, { input })) as unknown as Values)

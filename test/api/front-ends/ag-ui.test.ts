@@ -31,7 +31,7 @@ const { LangGraphAgent } = load('@ag-ui/langgraph') as { LangGraphAgent: new (op
 const newAgent = (more: object = {}) =>
   new LangGraphAgent({ deploymentUrl: cluster.url, graphId: 'agent', emitInterruptOutcome: true, ...more })
 
-/** What a person sees of an event; snapshots and the raw events of the server are left out. */
+/** An event as a person sees it; snapshots and the raw events of the server are left out. */
 function shown({ type, stepName, delta, toolCallName, content, message }: Event): string[] {
   if (type === 'RAW' || type.endsWith('_SNAPSHOT')) return []
   const text = [stepName, delta, toolCallName, content, message].find(value => value !== undefined)

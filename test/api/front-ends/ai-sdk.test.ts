@@ -27,7 +27,7 @@ const { LangSmithDeploymentTransport, toUIMessageStream } = load('@ai-sdk/langch
   toUIMessageStream(pairs: ReadableStream<Pair>): ReadableStream<Part>
 }
 
-/** What `useChat` keeps, without a page. */
+/** The state of `useChat`, without a page. */
 class ChatState {
   status = 'ready'
   error: Error | undefined = undefined

@@ -28,7 +28,7 @@ export interface OauthStage {
   wait(auth_id: string, timeout: number, client?: Control): Promise<Waited>
   /** A new key. */
   keyed(...scopes: string[]): Promise<Control>
-  /** What must appear nowhere but in answers: tokens, codes, states. */
+  /** Secrets that must appear nowhere but in answers: tokens, codes, states. */
   secrets(): string[]
 }
 

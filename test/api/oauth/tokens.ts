@@ -1,4 +1,4 @@
-/** What applications do with stored tokens, keys and agents (docs/spec/oauth.md#tokens). */
+/** The calls of applications for stored tokens, keys and agents (docs/spec/oauth.md#tokens). */
 import type { Test } from 'tap'
 import { CLIENT, newPerson } from '../../helpers/oidc.js'
 import { FOREIGN, type OauthStage } from './stage.js'

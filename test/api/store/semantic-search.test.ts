@@ -171,7 +171,7 @@ t.test('items are found by meaning', async t => {
   })
 })
 
-/** What both stores answer: without times, whose forms differ, and with scores of a few digits. */
+/** The answers of both stores: without times, whose forms differ, and with scores of a few digits. */
 function plain(answer: unknown): unknown {
   if (Array.isArray(answer)) return answer.map(plain)
   if (typeof answer !== 'object' || answer === null) return answer ?? null

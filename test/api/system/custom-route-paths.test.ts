@@ -149,7 +149,7 @@ for (const [kind, folder, where, skipped] of [
     await t.test('a method that would become another one is refused', async t => {
       for (const method of ['get', 'Get', 'CONNECT', 'TRACE'])
         t.match(await answerOf(port, request(method, `${prefix}/custom/hello/x`, ADA)), { status: 400 }, method)
-      // What each kind of application has no route for.
+      // Paths for which each kind of application has no route.
       const { status } = await answerOf(port, request('PROPFIND', `${prefix}/custom/hello/x`, ADA))
       t.ok([404, 405].includes(status), `another one is passed on: ${status}`)
     })

@@ -1,5 +1,5 @@
 /**
- * What the fake model says. The last message decides: `call <tool> {"argument": 1}` asks for that tool, when the request
+ * The answers of the fake model. The last message decides: `call <tool> {"argument": 1}` asks for that tool, when the request
  * offers it; anything else is answered in words. A request that leaves no choice gets values that fit its schema.
  */
 import { type Schema, sampleOf } from '../sample.js'

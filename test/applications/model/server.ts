@@ -17,7 +17,7 @@ const PAGE = '/page'
 
 export interface ModelServer {
   url: string
-  /** What applications need so that their clients call this server. */
+  /** Variables by which the clients of applications call this server. */
   env: { [name: string]: string }
   stop(): void
 }

@@ -1,4 +1,4 @@
-// What `npm run bench` runs, the same files on every server and in the process without one. The graphs do next to
+// The graphs of `npm run bench`, the same files on every server and in the process without one. The graphs do next to
 // nothing, so that what is measured is what stands around them.
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { BaseChatModel } from '@langchain/core/language_models/chat_models'

@@ -36,7 +36,7 @@ async function eatSlowly() {
   }
 }
 
-/** What a step may do to the process, by name. `ms` is the duration. */
+/** The harm that a step may do to the process, by name. `ms` is the duration. */
 const harms = {
   none: () => {},
   wait: (_, ms) => sleep(ms),
@@ -87,7 +87,7 @@ const State = Annotation.Root({
   ms: Annotation(),
   /** The step harms in the first `times` attempts only. */
   times: Annotation(),
-  /** What the harm `pipe` writes. */
+  /** The bytes that the harm `pipe` writes. */
   bytes: Annotation(),
   /** How much the harm `flood` logs. */
   mb: Annotation(),

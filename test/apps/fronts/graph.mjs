@@ -26,7 +26,7 @@ const book = tool(
   { name: 'book', description: 'Books something.', schema: z.object({ what: z.string() }) },
 )
 
-/** What the model answers to the last message: words, or the arguments of a tool in two parts. */
+/** The answer of the model to the last message: words, or the arguments of a tool in two parts. */
 function answer(last) {
   const text = String(last.content)
   const [, a, b] = /^add (\d+) (\d+)/.exec(text) ?? []

@@ -1,4 +1,4 @@
-// What every version of LangGraph has, on scripted models: an agent with one tool, alone and as a subgraph.
+// Graphs of features that every version of LangGraph has, on scripted models: an agent with one tool, alone and as a subgraph.
 import { BaseChatModel } from '@langchain/core/language_models/chat_models'
 import { AIMessage, AIMessageChunk } from '@langchain/core/messages'
 import { ChatGenerationChunk } from '@langchain/core/outputs'

@@ -1,4 +1,4 @@
-/** What a node sees of config, context and metadata. */
+/** Config, context and metadata as a node sees them. */
 import { type Case, get, post, thread, wait } from '../case.js'
 
 const FIELDS: { readonly [name: string]: object } = {

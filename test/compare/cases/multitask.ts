@@ -87,5 +87,5 @@ const CASES: readonly Case[] = [
   },
 ]
 
-/** What a run meets depends on when it comes. */
+/** The state that a run meets depends on when it comes. */
 export const multitask: readonly Case[] = CASES.map(one => ({ ...one, alone: true }))

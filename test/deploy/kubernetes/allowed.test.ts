@@ -1,4 +1,4 @@
-/** What deployments may give a cluster is what docs/deployments.md lists, and no other member of its API. */
+/** Deployments may give a cluster the members that docs/deployments.md lists, and no other one of its API. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'

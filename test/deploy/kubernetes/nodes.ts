@@ -1,5 +1,5 @@
 /**
- * What a cluster does with the Deployments of an API server of tests: it replaces pods step by step, starts their
+ * The controllers of a cluster for the Deployments of an API server of tests: it replaces pods step by step, starts their
  * containers, restarts those that exit, and ends pods with their grace. What a container does is the program of its image.
  */
 import type { FakeObject, Objects } from './objects.js'

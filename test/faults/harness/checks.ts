@@ -1,4 +1,4 @@
-/** What must be true after every fault, when all processes run again. */
+/** The conditions after every fault, when all processes run again. */
 import { openLink } from '../../../bus/connect.js'
 import { openLog } from '../../../bus/log.js'
 import { openMux } from '../../../bus/mux.js'

@@ -104,7 +104,7 @@ function note(seen: Followed, frame: string): number | null {
   return Number(fields.id)
 }
 
-/** What is wrong with a stream of a run that has ended with this status; null: nothing. */
+/** The defect of the stream of a run that has ended with this status; null: none. */
 export function wrongStream(seen: Followed, status: string, steps: number): string | null {
   const { ids, state, values, error } = seen
   if (state === 'open') return `is still open after the end of its run (${status})`

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Result, STORES, type StoreName } from './result.js'
 import type { Row } from './row.js'
 
-/** What docs/faults.json keeps. */
+/** The content of docs/faults.json. */
 export interface Kept {
   machine: string
   results: Result[]

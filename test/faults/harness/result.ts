@@ -1,4 +1,4 @@
-/** What a row measured on a store. */
+/** The measurements of a row on a store. */
 
 export const STORES = ['sqlite', 'postgres', 'mongo'] as const
 export type StoreName = (typeof STORES)[number]
@@ -13,13 +13,13 @@ export interface Measured {
   measured: string
 }
 
-/** What docs/faults.json keeps of the last execution of a row on a store with a load of this size. */
+/** The record in docs/faults.json of the last execution of a row on a store with a load of this size. */
 export interface Result extends Measured {
   number: number
   store: StoreName
   /** The database server that answered, with its version; absent: there was none, or it was not noted. */
   server?: string
-  /** What fell short; empty: the promise was held. */
+  /** Promises that fell short; empty: all were held. */
   short: string[]
   /** Day, as 2026-01-31. */
   date: string

@@ -6,9 +6,9 @@ export interface Row {
   /** Its number in docs/faults.md; the order of execution. */
   number: number
   name: string
-  /** What is done to the server. */
+  /** The fault that is injected. */
   fault: string
-  /** What is promised, with its figures. */
+  /** The promise, with its figures. */
   promised: string
   /** Why one store is enough: the row then runs on the other one only when it is selected. */
   oneStore?: string

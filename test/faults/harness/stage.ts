@@ -1,5 +1,5 @@
 /**
- * What a row works with: real processes in a new folder, a ledger, the file of the witness, random numbers of the printed
+ * The tools of a row: real processes in a new folder, a ledger, the file of the witness, random numbers of the printed
  * seed, and the sentences that say what fell short. All processes end with the stage.
  */
 import { mkdirSync } from 'node:fs'

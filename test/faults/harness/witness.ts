@@ -44,7 +44,7 @@ export function byKey(all: readonly Begin[]): Map<string, Begin[]> {
 }
 
 /**
- * What is wrong with the executions of one run; null: nothing. Each attempt continues where the one before it stopped.
+ * The defect of the executions of one run; null: none. Each attempt continues where the one before it stopped.
  * With `sync` only the step that was in progress may run again; otherwise also steps whose checkpoint was on its way.
  */
 export function wrongExecution(

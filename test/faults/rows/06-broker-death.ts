@@ -102,7 +102,7 @@ export const row: Row = {
 interface Told {
   /** Where to ask for the run; null: it was not accepted. */
   path: string | null
-  /** What is wrong with the answer; null: nothing. */
+  /** The defect of the answer; null: none. */
   why: string | null
 }
 

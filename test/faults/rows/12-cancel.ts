@@ -7,7 +7,7 @@ import { begunIn } from '../harness/witness.js'
 
 const SIGNAL_MS = 300
 const HARD_MS = 6_000
-/** What the run does when it is cancelled. */
+/** The work of the run when it is cancelled. */
 const MOMENTS = ['signal', 'wait', 'busy', 'before pick-up', 'rollback'] as const
 type Moment = (typeof MOMENTS)[number]
 

@@ -12,7 +12,7 @@ import type { Stage } from '../harness/stage.js'
 import { begunIn, byKey } from '../harness/witness.js'
 
 /**
- * What the graph does, how its runs end, and the reason that their streams give. No fork bomb is injected: processes of a graph
+ * The harm of the graph, how its runs end, and the reason that their streams give. No fork bomb is injected: processes of a graph
  * have no limit of their own (docs/promises.md), so that it would harm the machine, which others share.
  */
 const HARMS = [
@@ -137,7 +137,7 @@ export const row: Row = {
 
 interface Poison {
   harm: string
-  /** What its run must end with, and its reason. */
+  /** The status and the reason that its run must end with. */
   status: string
   error: RegExp | null
   log: StepLog

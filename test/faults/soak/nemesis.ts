@@ -1,4 +1,4 @@
-/** What a soak does to its processes: one fault a minute, in the order that the seed decides. */
+/** The faults of a soak: one a minute, in the order that the seed decides. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

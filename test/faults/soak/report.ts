@@ -1,9 +1,9 @@
-/** What a soak has measured, as plots and as the part of docs/faults.md between its marks. */
+/** The measurements of a soak, as plots and as the part of docs/faults.md between its marks. */
 import { type LinePlot, linePlot } from '../../../scripts/plot/lines.js'
 import { rolesIn, type SoakRole, totals } from './samples.js'
 import type { SoakResult } from './soak.js'
 
-/** What docs/soak.json keeps: the result without its samples. */
+/** The content of docs/soak.json: the result without its samples. */
 export type SoakSummary = Omit<SoakResult, 'samples' | 'latency'> & {
   date: string
   command: string

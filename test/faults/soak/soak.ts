@@ -35,7 +35,7 @@ export interface SoakResult {
   /** p99 of short runs by half minute: [minute, ms]. */
   latency: [number, number][]
   samples: Sample[]
-  /** What fell short. */
+  /** Promises that fell short. */
   short: string[]
 }
 

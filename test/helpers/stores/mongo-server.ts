@@ -4,7 +4,7 @@ import { type MongoProcess, startMongoProcess } from '../../../scripts/mongo/pro
 import { findMongo } from '../../../scripts/mongo/server.js'
 
 export interface TestMongo {
-  /** What the server is, with its version. */
+  /** The name of the server, with its version. */
   name: string
   /** The URL of a new database; `stop` removes it. */
   url(): string

@@ -5,7 +5,7 @@ import { type PostgresProcess, startPostgresProcess } from '../../../scripts/pos
 import { findPostgres, type PostgresWay } from '../../../scripts/postgres/server.js'
 
 export interface TestPostgres {
-  /** What the server is, with its version. */
+  /** The name of the server, with its version. */
   name: string
   /** The URL of a new database; `stop` removes it. */
   url(): Promise<string>

@@ -1,4 +1,4 @@
-/** What a cluster with this data folder has stored: the files of its store and its broker, and the documents of MongoDB. */
+/** The bytes that a cluster with this data folder has stored: the files of its store and its broker, and the documents of MongoDB. */
 import { readFileSync } from 'node:fs'
 import { BSON, MongoClient } from 'mongodb'
 import { filesBelow } from '../byte-search.js'

@@ -1,4 +1,4 @@
-/** What providers are sent, and what becomes of their answers: other forms than RFC 6749, wrong and hostile ones. */
+/** The requests to providers and the handling of their answers: other forms than RFC 6749, wrong and hostile ones. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'

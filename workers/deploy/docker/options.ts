@@ -1,4 +1,4 @@
-/** What the docker driver is given, and what its parts share. */
+/** The options of the docker driver, and the values that its parts share. */
 import type { EventEmitter } from 'node:events'
 import type { Figures } from '../../../bus/figures.js'
 import type { ImageDriverOptions } from '../images/options.js'

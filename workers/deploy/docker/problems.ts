@@ -73,7 +73,7 @@ const volumes = list(
   }),
 )
 
-/** What is missing, or does not fit together. */
+/** Values that are missing, or do not fit together. */
 function contradictions(spec: ResourceSpec | null): Refusal[] {
   const found: Refusal[] = []
   const say = (at: string, must: string) => found.push({ at, must })

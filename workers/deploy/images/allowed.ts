@@ -55,7 +55,7 @@ const given = (allowed: Allowed, value: unknown, at: string): Refusal[] =>
 export const sentencesOf = (refusals: readonly Refusal[], unlisted: string): string[] =>
   refusals.map(({ at, must }) => (must === null ? `${at} ${unlisted}` : `${at} must be ${must}`))
 
-/** What is refused in the members of resource_spec that have a list. */
+/** Refused values of the members of resource_spec that have a list. */
 export const refusedIn = (
   spec: ResourceSpec | null,
   allowed: { readonly [name in 'volumes' | 'volume_mounts' | 'init_containers' | 'sidecars']: Allowed },

@@ -1,4 +1,4 @@
-/** What a deployment of an image asks of its engine, in a task and while it is active. */
+/** The requirements of a deployment of an image for its engine, in a task and while it is active. */
 import type { ActiveDeployment, DeployTask } from '../../../schemas/deploy-calls.js'
 import type { ResourceSpec, SecretReference } from '../../../schemas/deployments.js'
 

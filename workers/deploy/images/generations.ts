@@ -13,7 +13,7 @@ type Generation = Pick<ActiveDeployment, 'revision_id' | 'generation'>
 interface Options<Plan> {
   log: Log
   env(deployment_id: string, revision_id: string): Promise<EnvOf>
-  /** What is not allowed, one sentence each. */
+  /** Values that are not allowed, one sentence each. */
   problemsOf(asked: Asked): string[]
   planOf(start: ImageStart): Plan
 }

@@ -1,4 +1,4 @@
-/** What the drivers of images get from the deploy worker. */
+/** The options of the drivers of images, from the deploy worker. */
 import type { Log } from '../../../bus/log.js'
 import type { Config } from '../../../schemas/config.js'
 import type { EnvOf } from '../../../schemas/deploy-calls.js'

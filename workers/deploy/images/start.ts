@@ -1,4 +1,4 @@
-/** What a driver needs to start a revision of an image, from a task or while the revision is active. */
+/** The values that a driver needs to start a revision of an image, from a task or while the revision is active. */
 import type { ActiveDeployment, DeployTask, EnvOf, PoolUser } from '../../../schemas/deploy-calls.js'
 import { type Asked, askedByActive, askedByTask } from './asked.js'
 

@@ -1,5 +1,5 @@
 /**
- * What deployments may give a cluster (docs/deployments.md): nothing that reaches the node, another container, or rights of the
+ * The members that deployments may give a cluster (docs/deployments.md): nothing that reaches the node, another container, or rights of the
  * cluster. Pure.
  */
 import {
@@ -37,7 +37,7 @@ export const volumeMounts = list(
     subPath: text,
     subPathExpr: text,
     readOnly: flag,
-    // What a container mounts stays its own.
+    // The mounts of a container stay its own.
     mountPropagation: oneOf('None', 'HostToContainer'),
   }),
 )

@@ -1,4 +1,4 @@
-/** What the kubernetes driver is given, and what its parts share. */
+/** The options of the kubernetes driver, and the values that its parts share. */
 import type { ImageDriverOptions } from '../images/options.js'
 import type { Cluster } from './cluster.js'
 import type { Endings } from './endings.js'

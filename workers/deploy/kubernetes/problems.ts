@@ -1,5 +1,5 @@
 /**
- * What this cluster does not run, or its operator does not allow, one sentence each
+ * Values that this cluster does not run, or its operator does not allow, one sentence each
  * (docs/spec/control-plane.md#kubernetes-driver). Pure.
  */
 import type { Config } from '../../../schemas/config.js'

@@ -31,7 +31,7 @@ interface Building {
   folder: string
   install_command: string | null
   build_command: string | null
-  /** What it needs of Python, and the interpreter that its environment is made of; null without Python. */
+  /** The version of Python that it needs, and the interpreter that its environment is made of; null without Python. */
   python: (PythonNeeds & PythonTools) | null
   /** An install puts a package manager that this machine lacks in front of PATH. */
   env: { [name: string]: string | undefined }

@@ -34,7 +34,7 @@ interface Probe {
 }
 
 /**
- * What loads the graphs of one language. It writes its report to descriptor 3 as JSON: code of the application can write
+ * The program that loads the graphs of one language. It writes its report to descriptor 3 as JSON: code of the application can write
  * there, too, and messages between programs of Node.js would end this process when they are malformed.
  */
 export type ProbeProgram = Program

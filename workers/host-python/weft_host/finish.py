@@ -30,7 +30,7 @@ class Outcome:
 
 @dataclass
 class Left:
-    """What the run leaves behind. `values`: JSON text of the root state; `rest`: the ThreadState without it."""
+    """The results that the run leaves behind. `values`: JSON text of the root state; `rest`: the ThreadState without it."""
 
     values: bytes = b""
     rest: bytes = b""

@@ -1,4 +1,4 @@
-"""What runs and calls know of the host that they are in: the application, the pipe, and its questions."""
+"""The host as its runs and calls know it: the application, the pipe, and its questions."""
 
 from __future__ import annotations
 

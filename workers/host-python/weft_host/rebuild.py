@@ -34,7 +34,7 @@ CLASSES: dict[str, type[BaseMessage]] = {
 
 
 def rebuilt(values: Any, graph: AnyGraph) -> Any:
-    """What a step wrote: an object of channels, or a list of such objects."""
+    """The writes of a step: an object of channels, or a list of such objects."""
     hints = hints_of(graph)
     if isinstance(values, list):
         return [written(each, graph, hints) for each in cast(list[Any], values)]

@@ -1,5 +1,5 @@
 /**
- * What each pool of an application serves beside its graphs: parts of langgraph.json, as the graph workers of the pool
+ * The settings of each pool of an application beside its graphs: parts of langgraph.json, as the graph workers of the pool
  * announce them. Stored, because resource workers need them also while no graph worker runs.
  */
 import { isDeepStrictEqual } from 'node:util'

@@ -106,7 +106,7 @@ export function AssistantView({ assistantId }: { assistantId: string }) {
   )
 }
 
-/** What a version may change. */
+/** The members that a version may change. */
 const contentOf = ({ name, description, graph_id, context, config, metadata }: AssistantVersion) => ({
   name,
   description: description ?? null,

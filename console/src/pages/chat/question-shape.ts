@@ -1,4 +1,4 @@
-/** What the value of an interrupt says about the answers that it takes. */
+/** The answers that an interrupt takes, read from its value. */
 import type { Schema } from '../../ui/schema-form'
 
 type Values = { [name: string]: unknown }

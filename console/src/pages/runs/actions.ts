@@ -1,4 +1,4 @@
-/** What a person does with runs: cancel them, and run them again. */
+/** The actions on runs: cancel, and run again. */
 import { ask } from '../../api/client'
 import { type Run, type WholeRun, wholeRun } from './run-data'
 

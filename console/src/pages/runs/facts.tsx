@@ -17,7 +17,7 @@ interface FactsProps {
   attempt: number | null
 }
 
-/** What a run is, where it executed, and how long that took. */
+/** The facts of a run: its graph, its worker, its times. */
 export function Facts({ run, execution, attempt }: FactsProps) {
   const { status, created_at, updated_at, assistant_id, thread_id, kwargs } = run
   // Without a name when it was deleted.

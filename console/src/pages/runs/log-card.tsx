@@ -1,4 +1,4 @@
-/** What the nodes of a run have written. */
+/** The output of the nodes of a run. */
 import { Link } from 'wouter'
 import { Refusal } from '../../api/client'
 import { useLoad } from '../../api/load'

@@ -63,7 +63,7 @@ function Loaded({ run, error, reload }: { run: WholeRun; error: unknown; reload:
   const execution = useLoad(
     `execution ${run_id} ${status} ${updated_at}`,
     signal => ask<Execution>(`/runs/${run_id}/execution`, { signal }),
-    // What a pending run waits for changes while the run does not.
+    // The reason why a pending run waits changes while the run does not.
     { every: status === 'pending' ? EVERY_MS : undefined },
   )
   const events = useEvents(thread_id, run_id)

@@ -1,4 +1,4 @@
-/** What went into a run, and what it left. */
+/** The input and the output of a run. */
 import { ask, client } from '../../api/client'
 import { useLoad } from '../../api/load'
 import { CopyButton } from '../../ui/copy'

@@ -1,4 +1,4 @@
-/** What a person types to find items. */
+/** The conditions that a person types to find items. */
 import type { SearchItem } from '@langchain/langgraph-sdk'
 
 export type Item = SearchItem

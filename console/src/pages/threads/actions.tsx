@@ -1,4 +1,4 @@
-/** What a person does with a whole thread: open it in Chat, copy, export and delete it. */
+/** The actions on a whole thread: open it in Chat, copy, export and delete it. */
 import { Link, useLocation } from 'wouter'
 import { client } from '../../api/client'
 import { countWaiting } from '../../api/waiting'

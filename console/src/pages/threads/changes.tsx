@@ -1,4 +1,4 @@
-/** What differs between two checkpoints. */
+/** The differences between two checkpoints. */
 import { useState } from 'react'
 import { Differences } from '../../ui/differences'
 import { Field } from '../../ui/field'

@@ -89,7 +89,7 @@ async function busyShare(ms: number): Promise<number> {
 
 const sumOf = (all: readonly number[]): number => all.reduce((sum, one) => sum + one, 0)
 
-/** What is wrong with the events of a client; null: each arrived once and in order. */
+/** The defect of the events of a client; null: each arrived once and in order. */
 function wrongSequence({ state, ids, custom, refusal }: Followed, events: number): string | null {
   if (state !== 'ended') return `is ${state} (${refusal})`
   const gap = ids.findIndex((id, i) => id !== i)

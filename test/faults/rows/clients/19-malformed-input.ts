@@ -57,7 +57,7 @@ export const row: Row = {
       if (status === 0 || status >= 500)
         wrong.push(`${route.method} ${route.path}: ${status || 'no answer'} to ${body.toString().slice(0, 100)}`)
     }
-    /** What the machine does to a call that has no fault. */
+    /** The influence of the machine on a call that has no fault. */
     const ask = async () =>
       void honest.push((await stage.ledger.call({ url, method: 'GET', path: `/threads/${thread_id}` })).ms)
     let next = 0

@@ -83,7 +83,7 @@ export const row: Row = {
         while (next < count) await one(values[next++]!)
       }),
     )
-    // What a graph is given and returns.
+    // The input and the output of a graph.
     const run = { assistant_id: 'echo', input: { text: polluting }, metadata: polluting }
     const { seen } = await call<{ seen: object }>('POST', '/runs/wait', run)
     stage.expect(isDeepStrictEqual(seen, polluting), `a graph got ${JSON.stringify(seen)}`)

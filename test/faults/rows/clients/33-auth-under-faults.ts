@@ -5,7 +5,7 @@ import { below } from '../../../helpers/cluster.js'
 import { until } from '../../../helpers/until.js'
 import type { Row } from '../../harness/row.js'
 
-/** What the handler of test/apps/auth does instead of an answer. */
+/** The reactions of the handler of test/apps/auth instead of an answer. */
 const WISHES = ['throw', 'nothing', 'nonsense', 'number'] as const
 const AT_ONCE = 6
 
