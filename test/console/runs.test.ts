@@ -1,6 +1,9 @@
 /** Runs as an operator lives in them: found, paged, followed, cancelled, run again; and one of them with its error. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import t from 'tap'
+import { root } from '../../cli/root.js'
 import { sender } from '../helpers/http.js'
 import { until } from '../helpers/until.js'
 import { openStage, photograph, type Stage, seriousDefects } from './stage.js'
@@ -21,6 +24,12 @@ const DELAYED = 230
 /** Delayed runs do not execute: `slow` has pending ones only. */
 const DELAY_S = 3_600
 const KEPT_MS = 500
+/** The line of test/apps/basic/graphs.mjs that has this text. */
+const lineOf = (text: string) =>
+  1 +
+  readFileSync(join(root, 'test/apps/basic/graphs.mjs'), 'utf8')
+    .split('\n')
+    .findIndex(line => line.includes(text))
 
 let stage: Stage
 let send: ReturnType<typeof sender>
@@ -231,7 +240,7 @@ t.test('a failed run is found, says why, and is run again', async t => {
   await page.getByRole('region', { name: 'Error' }).getByRole('heading', { name: "TooBadError: 'order'" }).waitFor()
   const error = page.getByRole('region', { name: 'Error' })
   await error.getByText('In the node bad, step 2.').waitFor()
-  await error.getByText(/^graphs\.mjs:70$/).waitFor()
+  await error.getByText(`graphs.mjs:${lineOf('throw new TooBadError')}`, { exact: true }).waitFor()
   await error.getByRole('button', { name: 'Copy the file and line' }).waitFor()
   const facts = page.getByRole('region', { name: 'Run', exact: true })
   await facts.getByText('error', { exact: true }).waitFor()

@@ -30,7 +30,7 @@ class Outcome:
 
 @dataclass
 class Left:
-    """The results that the run leaves behind. `values`: JSON text of the root state; `rest`: the ThreadState without it."""
+    """The results of the run. `values`: JSON text of the root state; `rest`: the ThreadState without it."""
 
     values: bytes = b""
     rest: bytes = b""
