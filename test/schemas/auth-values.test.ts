@@ -30,7 +30,7 @@ const stamp = (_: AuthEvent, value: JsonObject) => {
 t.test('every route names its events, or says that it is public', async t => {
   const open = ROUTES.filter(({ auth }) => auth === 'public').map(({ method, path }) => `${method} ${path}`)
   const PUBLIC =
-    /^GET \/(ok|ready|info|metrics|docs|openapi\.json)?$|^POST \/internal\/truncate$|^GET \/(docs|ui|console)\/|^GET \/console$|^DELETE \/mcp$|^GET (\/v2\/auth\/(start|callback|setup)|\/host-oauth-callback)\/|^GET \/o\/:tenant_id\/host\//
+    /^GET \/(ok|ready|info|metrics|docs|openapi\.json|workers\/logs)?$|^POST \/internal\/truncate$|^GET \/(docs|ui|console)\/|^GET \/console$|^DELETE \/mcp$|^GET (\/v2\/auth\/(start|callback|setup)|\/host-oauth-callback)\/|^GET \/o\/:tenant_id\/host\//
   for (const route of open) t.match(route, PUBLIC, `${route} may be public`)
   for (const { auth, path, control } of ROUTES) {
     t.equal(auth === 'control' || auth === 'signed', control, path)

@@ -63,7 +63,7 @@ t.test('one application', async t => {
     t.same(body, refused, 'as the run itself')
     t.same(((await send('GET', `/threads/${thread_id}/runs`)).body as Run[])[0], refused, 'as the list of its thread')
     t.same(await search({ select: ['run_id', 'error'], status: 'error', limit: 1, sort_order: 'asc' }), [
-      { run_id: refused.run_id, error },
+      { run_id: refused.run_id, error: refused.error },
     ])
   })
 

@@ -108,7 +108,7 @@ export const startBody = (
 
 /** Stored JSON is inserted as it is. */
 const startText = (run: RunRow, attempt: number, claim_no: number, inherited: string, sealed: boolean): string =>
-  `{"run_id":"${run.run_id}","thread_id":"${run.thread_id}","graph_id":${JSON.stringify(run.graph_id)},"attempt":${attempt},"first_id":${firstIdOf(attempt)},` +
+  `{"run_id":"${run.run_id}","thread_id":"${run.thread_id}","graph_id":${jsonText(run.graph_id)},"attempt":${attempt},"first_id":${firstIdOf(attempt)},` +
   `"first_seq":${claim_no * PER_CLAIM},"inherited":${inherited},"metadata":${run.metadata},"kwargs":${run.kwargs},"want_values":${run.mode !== 'stream' || run.temporary},"events":${run.mode === 'events'}${run.auth_user ? `,"user":${run.auth_user}` : ''}${sealed ? ',"sealed":true' : ''}}`
 
 /** The whole kwargs; null when the assistant that they refer to was deleted. */
