@@ -306,5 +306,4 @@ const eventsIn = (text: string): Event[] =>
     })
 
 /** A host marks its output with the slot of the run that writes it; supervisors take the marks out. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the marks begin with one.
 const MARK = /\u001b_w\d+\u001b\\/g
