@@ -364,6 +364,7 @@ t.test('a cancel reaches nodes, subgraphs and the events mode, and no further no
 })
 
 t.test('stderr names only the node that ignores its signal', async t => {
-  const reports = /^(A node ignores config\.signal|That node has ended).*\(graph deaf, .*\n|^No URLs for feedback_keys of run .*\n/gm
+  const reports =
+    /^(A node ignores config\.signal|That node has ended).*\(graph deaf, .*\n|^No URLs for feedback_keys of run .*\n/gm
   t.equal(host.output.stderr.replace(reports, ''), '')
 })
