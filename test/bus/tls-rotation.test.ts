@@ -1,29 +1,22 @@
 /** New certificates for the broker and for its clients: a reload of the server keeps every connection, and no role restarts. */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openLink, type Role } from '../../bus/connect.js'
 import { openLog } from '../../bus/log.js'
-import { openIssuer } from '../../bus/pool-users.js'
-import { issuerSeedOf, passwordsOf, writeNatsConfig } from '../../cli/nats/config.js'
-import { findNatsServer } from '../../cli/nats/server.js'
-import { freePort } from '../../cli/ports.js'
-import { SETTINGS } from '../../schemas/config.js'
-import { BUILT_IN_APP, token } from '../../schemas/ids.js'
+import { issuerSeedOf } from '../../cli/nats/config.js'
 import { type Proc, startRoles } from '../helpers/cluster.js'
 import { until } from '../helpers/until.js'
 import { type Authority, authorityIn } from './certificates.js'
+import { ownBroker } from './own-broker.js'
 
 t.setTimeout(120_000)
 const NAMES = 'IP:127.0.0.1'
 
-/** A broker with the users of production that asks for certificates, and whose files may be replaced. */
+/** A broker that asks for certificates. */
 async function startBroker() {
-  const data = mkdtempSync(join(tmpdir(), 'weft-tls-'))
-  const port = await freePort()
+  const broker = await ownBroker()
+  const { data, address, userOf } = broker
   const files = (of: string) => ({
     ca: join(data, `${of}.ca`),
     cert: join(data, `${of}.pem`),
@@ -41,46 +34,9 @@ async function startBroker() {
   }
   const authorities = [authorityIn(data, 'old'), authorityIn(data, 'next')] as const
   put(authorities[0], [authorities[0]])
-  const config = writeNatsConfig({ data, port, max_file_store: SETTINGS.max_file_store.default })
   const tls = `tls { cert_file: "${own.cert}", key_file: "${own.key}", ca_file: "${own.ca}", verify: true }`
-  writeFileSync(config, `${readFileSync(config, 'utf8').replaceAll(/^log.*$/gm, '')}\n${tls}\n`)
-  let said = ''
-  let server: ChildProcess
-  const start = async () => {
-    said = ''
-    server = spawn(await findNatsServer(), ['-c', config], { stdio: ['ignore', 'ignore', 'pipe'] })
-    server.stderr!.on('data', part => (said += part))
-    await until(() => said.includes('Server is ready'))
-  }
-  const end = async () => {
-    const over = once(server, 'close')
-    server.kill('SIGTERM')
-    await over
-  }
-  await start()
-  const passwords = passwordsOf(data)
-  const pool = openIssuer(issuerSeedOf(data)).userOf({ app: BUILT_IN_APP, pool: token('pool', 'default') })
-  const userOf = (role: Role) => (role === 'graphs' ? `${pool.user}:${pool.password}` : `${role}:${passwords[role]}`)
-  return {
-    data,
-    url: (role: Role) => `tls://${userOf(role)}@127.0.0.1:${port}`,
-    put,
-    authorities,
-    client,
-    async reload() {
-      said = ''
-      server.kill('SIGHUP')
-      await until(() => said.includes('Reloaded server configuration'))
-    },
-    async restart() {
-      await end()
-      await start()
-    },
-    async stop() {
-      await end()
-      rmSync(data, { recursive: true, force: true })
-    },
-  }
+  await broker.start(`${broker.config}\n${tls}\n`)
+  return { ...broker, put, authorities, client, url: (role: Role) => `tls://${userOf(role)}@${address}` }
 }
 
 t.test('certificates of another authority for the broker and all roles', async t => {
