@@ -217,9 +217,9 @@ export function pull(
   watch.unref()
 
   /**
-   * The server of this connection sends nothing more behind the answer to a flush. Other servers of its cluster, one of which
-   * serves the pulls, learn a moment later that nobody receives: a job that they send until then would be taken and lost for
-   * 15 s. So the pulls of a cluster are received until they have expired.
+   * After a flush, the server of this connection delivers nothing more. In a cluster another server may serve the pulls, and
+   * it learns of the unsubscription later: a job that it delivers meanwhile would be lost until its redelivery after 15 s.
+   * So a worker of a cluster stays subscribed until its pulls have expired.
    */
   async function close(): Promise<void> {
     while (nc.info?.cluster !== undefined && pulls.size > 0 && link.connected()) await sleep(CLOSE_LOOK_MS)

@@ -11,7 +11,7 @@ import type { Exchange } from './http/exchange.js'
 const LIMIT = 500
 const NO_KEY = 'Log lines show what all users do: send a key of this server that has the scope read'
 
-/** A deployment has no lines of its own address: those of all pools are here. */
+/** The lines of all pools are at one address: the address of a deployment has none. */
 export async function logs(edge: Edge, exchange: Exchange): Promise<void> {
   if (exchange.mount !== null) return exchange.refuse('not_found')
   const query = new URLSearchParams(exchange.query)

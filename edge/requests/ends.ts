@@ -12,7 +12,7 @@ export function countAtEnd({ traffic }: Edge, exchange: Exchange, route: Route):
   }
 }
 
-/** Takes a place among the streams of the client's address, until the end of the request; false: there is none. */
+/** Counts the request among the open streams of the client's address until it ends; false: the address has too many. */
 export function takePlace(clients: Edge['clients'], exchange: Exchange): boolean {
   const release = clients.openStream(exchange)
   if (release === null) return false

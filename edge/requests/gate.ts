@@ -33,8 +33,9 @@ export function openGate(edge: Edge, policy: Policy): Gate {
     isFull: () => edge.open.size + edge.sockets.size > config.max_connections,
     routerOf: ({ mount, isSelf }) => (mount === null && !isSelf ? own : router),
     /**
-     * `http.app` handles requests of its application, but never those of the control plane, which carry its key, nor the
-     * pages where a person enters one, and the built-in one none that name another application, even if its name is none.
+     * The `http.app` of an application handles requests for that application. It never handles requests of the control plane,
+     * which carry its key, or pages on which a person enters a key. The `http.app` of the built-in application handles no
+     * request that names a deployment, whether that deployment exists or not.
      */
     isForApplication: ({ path, mount, received: { deployment } }) =>
       !CONTROL.test(path) &&
