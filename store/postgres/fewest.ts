@@ -4,7 +4,7 @@ import type { Param, Query } from './connection.js'
 /** If at most this many rows match, the list starts from the condition. */
 export const FEW = 2_000
 /** Rows of each condition that are counted first: the rows of a common condition are not counted beside a rare one. */
-const RARE = 32
+export const RARE = 32
 
 /** A query without a limit and an order, and its parameters. It may find a row twice, and need not read all of them first. */
 export interface Narrow {
@@ -12,9 +12,13 @@ export interface Narrow {
   params: Param[]
 }
 
-/** The query that finds the fewest rows, or null if there is no query, or if each finds more than `most` rows. */
-export async function fewest(query: Query, narrows: readonly Narrow[], most = FEW): Promise<Narrow | null> {
-  for (const limit of [RARE, most]) {
+/** The query that finds the fewest rows, or null if there is no query, or if each finds more rows than the last of the limits. */
+export async function fewest(
+  query: Query,
+  narrows: readonly Narrow[],
+  limits: readonly number[] = [RARE, FEW],
+): Promise<Narrow | null> {
+  for (const limit of limits) {
     let best: Narrow | null = null
     let least = limit
     for (const narrow of narrows) {

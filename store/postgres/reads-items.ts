@@ -4,7 +4,7 @@ import { exact, ITEM, labelsOfPath, pathOf, plain } from '../columns.js'
 import type { Store } from '../port.js'
 import type { ItemKey, ItemQuery, ItemRow } from '../rows/items.js'
 import type { Param, Query, Row } from './connection.js'
-import { fewest, type Narrow } from './fewest.js'
+import { FEW, fewest, type Narrow, RARE } from './fewest.js'
 
 /** Takes the place of FEW (fewest.ts) when a walk over this many rows has not filled the page. */
 const MANY = 50_000
@@ -104,21 +104,25 @@ export function itemReads(query: Query): Store['items'] {
     },
 
     /**
-     * Conditions that few meet are followed, and so is a prefix without conditions. Among many, the walk in the order of the list
-     * mostly finds a page soon; when it does not among the next rows, they are the older ones, and following the conditions is
-     * shorter again.
+     * Conditions that few meet are followed, and so is a prefix without conditions. Among more, the walk in the order of the list
+     * mostly finds a page soon, so that a short one comes before a longer count; when a long one does not, they are the older
+     * ones, and following the conditions is shorter again.
      */
     async list(wanted) {
       const { prefix, conditions = [], limit } = wanted
       const narrows = conditions.length === 0 && prefix.length > 0 ? [within(wanted)] : conditions.map(meeting(wanted))
-      const few = await fewest(query, narrows)
-      if (few !== null || narrows.length === 0) return page(wanted, few, null)
-      for (const walked of [Math.min(WALKED, FIRST * limit), WALKED]) {
+      if (narrows.length === 0) return page(wanted, null, null)
+      for (const [most, walked] of [
+        [RARE, Math.min(WALKED, FIRST * limit)],
+        [FEW, WALKED],
+      ] as const) {
+        const few = await fewest(query, narrows, [most])
+        if (few !== null) return page(wanted, few, null)
         const bound = await boundOf(wanted, walked)
         const near = await page(wanted, null, bound)
         if (bound === null || near.length === limit) return near
       }
-      return page(wanted, await fewest(query, narrows, MANY), null)
+      return page(wanted, await fewest(query, narrows, [MANY]), null)
     },
 
     /** One look into the index for each namespace: the items between two namespaces are not read. */
