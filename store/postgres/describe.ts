@@ -1,7 +1,7 @@
 /** The report of `weft doctor` about a PostgreSQL server. */
 import pg from 'pg'
 import { sentenceOf } from './connection.js'
-import { isSince, VECTOR_SINCE } from './nearest.js'
+import { isSince, mostDims, VECTOR_SINCE } from './nearest.js'
 import { placeOf, poolConfig } from './url.js'
 
 export interface PostgresReport {
@@ -29,7 +29,8 @@ export async function describePostgres(url: string): Promise<PostgresReport> {
             FROM pg_available_extension_versions WHERE name = 'vector'), false)) AS may`,
     )
     const { version, synced, fsync, ...vector } = rows[0]!
-    const needsExtension = vector.made === null && vector.offered !== null && !vector.may
+    const isUseful = vector.offered !== null && isSince(vector.offered, VECTOR_SINCE)
+    const needsExtension = vector.made === null && isUseful && !vector.may
     return { version, isDurable: synced !== 'off' && fsync === 'on', vectors: vectorsOf(vector), needsExtension }
   } catch (error) {
     throw new Error(`no PostgreSQL answers at ${placeOf(url)}: ${sentenceOf(error)}`)
@@ -54,8 +55,10 @@ interface Answer extends Vector {
 }
 
 function vectorsOf({ made, offered, may }: Vector): string {
-  if (made !== null)
-    return isSince(made, VECTOR_SINCE) ? `pgvector ${made}` : `pgvector ${made}, which is older than ${VECTOR_SINCE}`
-  if (offered === null) return 'no pgvector'
-  return may ? `pgvector ${offered}, made when it is needed` : `pgvector ${offered}, which this user may not make`
+  const version = made ?? offered
+  if (version === null) return 'no pgvector'
+  if (!isSince(version, VECTOR_SINCE)) return `pgvector ${version}, which is older than ${VECTOR_SINCE}`
+  const known = `pgvector ${version} for vectors of up to ${mostDims(version).toLocaleString('en')} numbers`
+  if (made !== null) return known
+  return may ? `${known}, made when it is needed` : `${known}, which this user may not make`
 }

@@ -9,11 +9,14 @@ import { exact, labelsOfPath, pathOf, plain } from '../columns.js'
 import type { Store } from '../port.js'
 import type { PostgresOptions, Query } from './connection.js'
 
-/** The most numbers of a vector that its index takes (https://github.com/pgvector/pgvector, HNSW). */
-const MAX_DIMS = 2_000
-/** The first version with that index, and the first whose index goes on when a condition leaves too few. */
+/** The first version with an index of the kind HNSW, and the first whose index goes on when a condition leaves too few. */
 export const VECTOR_SINCE = '0.5'
 const ITERATIVE = '0.8'
+/** The types that an index takes, with the most numbers of each and its first version (https://github.com/pgvector/pgvector, HNSW). */
+const INDEXED = [
+  { type: 'vector', dims: 2_000, since: VECTOR_SINCE },
+  { type: 'halfvec', dims: 4_000, since: '0.7' },
+] as const
 /** Candidates of a walk through the index; the most that it takes. */
 const CANDIDATES = 1_000
 /** Below a prefix with at most this many vectors all are compared: a walk through the index would pass most of them by. */
@@ -29,6 +32,10 @@ interface Extension {
   version: string
 }
 
+interface Index extends Extension {
+  type: (typeof INDEXED)[number]['type']
+}
+
 export function nearestVectors(query: Query, log: PostgresOptions['log']): NonNullable<Store['nearest']> {
   let looked: { at: number; found: Promise<Extension | null> } | null = null
   const sizes = new Map<string, number>()
@@ -40,20 +47,23 @@ export function nearestVectors(query: Query, log: PostgresOptions['log']): NonNu
     return looked.found
   }
 
-  async function required(): Promise<Extension> {
+  async function indexOf(dims: number): Promise<Index> {
     const found = await extension()
-    if (found === null) throw new Error('this database has no extension vector')
-    return found
+    const type = found === null ? null : indexedAs(dims, found.version)
+    if (found === null || type === null) throw new Error(`this database has no index for vectors of ${dims} numbers`)
+    return { ...found, type }
   }
 
   return {
     async prepare(dims) {
-      return dims > MAX_DIMS || (await extension()) === null ? 'none' : 'ready'
+      const found = await extension()
+      return found === null || indexedAs(dims, found.version) === null ? 'none' : 'ready'
     },
 
     async copy(app, dims) {
-      const { schema } = await required()
-      const table = await tableOf(query, app, dims, schema, sizes)
+      const index = await indexOf(dims)
+      const { schema } = index
+      const table = await tableOf(query, app, dims, index, sizes)
       const { rows } = await query(
         `SELECT path, key, updated_at, vectors FROM weft.items WHERE app = ? AND vectors IS NOT NULL AND copied < ?
           UNION ALL SELECT path, key, updated_at, vectors FROM weft.items
@@ -61,9 +71,9 @@ export function nearestVectors(query: Query, log: PostgresOptions['log']): NonNu
         [app, dims, app, dims, COPIED],
       )
       if (rows.length === 0) return false
-      const found = rows as [string, string, number, Uint8Array][]
-      const keys = [found.map(([path]) => path), found.map(([, key]) => key), found.map(([, , at]) => at)]
-      const made = found.flatMap(([path, key, updated_at, vectors]) =>
+      const items = rows as [string, string, number, Uint8Array][]
+      const keys = [items.map(([path]) => path), items.map(([, key]) => key), items.map(([, , at]) => at)]
+      const made = items.flatMap(([path, key, updated_at, vectors]) =>
         textsOf(vectors, dims).map((text, n) => [path, key, updated_at, n, text] as const),
       )
       await query(
@@ -84,7 +94,7 @@ export function nearestVectors(query: Query, log: PostgresOptions['log']): NonNu
           WHERE app = ? AND items.path = done.path AND items.key = done.key AND items.updated_at = done.updated_at`,
         [dims, ...keys, app],
       )
-      return found.length === COPIED
+      return items.length === COPIED
     },
 
     // A search sees what a commit before it has written.
@@ -92,11 +102,13 @@ export function nearestVectors(query: Query, log: PostgresOptions['log']): NonNu
     reached: async () => true,
 
     async find({ app, prefix, query: vector, limit }) {
-      const { schema, version } = await required()
-      const table = await tableOf(query, app, vector.length, schema, sizes)
+      const index = await indexOf(vector.length)
+      const { schema, version } = index
+      const table = await tableOf(query, app, vector.length, index, sizes)
       const text = textOf(vector)
       const [wheres, params] = below(prefix)
       const distance = `v OPERATOR(${schema}.<=>) ?::${schema}.vector`
+      const order = `${indexed(vector.length, index)} OPERATOR(${schema}.<=>) ?::${schema}.${index.type}`
       const columns = 'path, key, updated_at'
       const few = prefix.length > 0 && (await isFew(query, table, wheres, params))
       const { rows } = few
@@ -112,7 +124,7 @@ export function nearestVectors(query: Query, log: PostgresOptions['log']): NonNu
             })
               SELECT found.* FROM settings CROSS JOIN LATERAL (
                 SELECT ${columns}, ${distance} AS distance FROM weft.${table} ${prefix.length > 0 ? `WHERE ${wheres}` : ''}
-                ORDER BY ${distance} LIMIT CASE WHEN candidates = '' THEN 0 ELSE ?::int END) AS found ORDER BY distance`,
+                ORDER BY ${order} LIMIT CASE WHEN candidates = '' THEN 0 ELSE ?::int END) AS found ORDER BY distance`,
             [`${CANDIDATES}`, text, ...(prefix.length > 0 ? params : []), text, limit],
           )
       return (rows as [string, string, number, number][]).map(([path, key, updated_at, far]) => ({
@@ -143,7 +155,7 @@ export function nearestVectors(query: Query, log: PostgresOptions['log']): NonNu
   }
 }
 
-/** The extension, made when that is allowed; null: the database has none. */
+/** The extension, made when that is allowed; null: the database has none that serves. */
 async function look(query: Query, log: PostgresOptions['log']): Promise<Extension | null> {
   const found = async () => {
     const { rows } = await query(
@@ -151,12 +163,13 @@ async function look(query: Query, log: PostgresOptions['log']): Promise<Extensio
         WHERE extname = 'vector'`,
     )
     const [schema, version] = (rows[0] ?? []) as [string?, string?]
-    return schema !== undefined && version !== undefined && isSince(version, VECTOR_SINCE) ? { schema, version } : null
+    return schema === undefined || version === undefined ? null : { schema, version }
   }
+  const since = (version: string) => isSince(version, VECTOR_SINCE)
   const there = await found()
-  if (there !== null) return there
-  const { rows } = await query("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")
-  if (rows.length === 0) return null
+  if (there !== null) return since(there.version) ? there : null
+  const { rows } = await query("SELECT default_version FROM pg_available_extensions WHERE name = 'vector'")
+  if (rows.length === 0 || !since(rows[0]![0] as string)) return null
   try {
     await query('CREATE EXTENSION IF NOT EXISTS vector')
   } catch (error) {
@@ -167,6 +180,21 @@ async function look(query: Query, log: PostgresOptions['log']): Promise<Extensio
   }
   return found()
 }
+
+/** The type whose index takes vectors of this size; null: this version has none. */
+const indexedAs = (dims: number, version: string) =>
+  INDEXED.find(one => dims <= one.dims && isSince(version, one.since))?.type ?? null
+
+/** The most numbers of a vector that an index of this version takes. */
+export const mostDims = (version: string): number =>
+  Math.max(...INDEXED.map(({ dims, since }) => (isSince(version, since) ? dims : 0)))
+
+/**
+ * The expression that the index is of. The table has all digits, so that scores are exact; an index of half of them says only
+ * which vectors are near.
+ */
+const indexed = (dims: number, { schema, type }: Index): string =>
+  type === 'vector' ? 'v' : `(v::${schema}.${type}(${dims}))`
 
 export const isSince = (version: string, first: string): boolean => {
   const [major = 0, minor = 0] = version.split('.').map(Number)
@@ -182,17 +210,21 @@ async function tableOf(
   query: Query,
   app: string,
   dims: number,
-  schema: string,
+  index: Index,
   sizes: Map<string, number>,
 ): Promise<string> {
   const table = nameOf(app, dims)
   if (sizes.get(app) === dims) return table
+  const { schema, type } = index
   await query(
     `CREATE TABLE IF NOT EXISTS weft.${table} (
       path TEXT COLLATE "C" NOT NULL, key TEXT COLLATE "C" NOT NULL, updated_at BIGINT NOT NULL, n INTEGER NOT NULL,
       v ${schema}.vector(${dims}) NOT NULL, PRIMARY KEY (path, key, updated_at, n))`,
   )
-  await query(`CREATE INDEX IF NOT EXISTS ${table}_v ON weft.${table} USING hnsw (v ${schema}.vector_cosine_ops)`)
+  await query(
+    `CREATE INDEX IF NOT EXISTS ${table}_v ON weft.${table}
+      USING hnsw (${indexed(dims, index)} ${schema}.${type}_cosine_ops)`,
+  )
   sizes.set(app, dims)
   return table
 }
@@ -224,4 +256,8 @@ function textsOf(vectors: Uint8Array, dims: number): string[] {
   return texts
 }
 
-const textOf = (vector: Float32Array): string => `[${vector.join()}]`
+/** A cosine does not depend on the length, and the squares of a vector of length 1 fit into each type. */
+function textOf(vector: Float32Array): string {
+  const length = Math.hypot(...vector)
+  return `[${Array.from(vector, number => number / length).join()}]`
+}

@@ -7,7 +7,7 @@ import { openPostgres } from '../../store/postgres.js'
 import type { ItemRow } from '../../store/rows/items.js'
 import { openRankings, type Rankings } from '../../workers/resources/vectors/ranking.js'
 import { randomOf } from '../faults/harness/random.js'
-import { startPgvector, withoutPgvector } from '../helpers/stores/pgvector.js'
+import { PGVECTORS, startPgvector, withoutPgvector } from '../helpers/stores/pgvector.js'
 import { startPostgres } from '../helpers/stores/postgres-server.js'
 import { until } from '../helpers/until.js'
 import { itemConformance } from './conformance-items.js'
@@ -55,8 +55,12 @@ async function find(rankings: Rankings, query: number[], prefix: string[] = [], 
   return found
 }
 
-t.test('with pgvector', { skip }, async t => {
-  const server = await startPgvector()
+const versions = Object.keys(PGVECTORS) as (keyof typeof PGVECTORS)[]
+for (const version of versions) t.test(`with pgvector ${version}`, { skip }, t => withPgvector(t, version))
+
+async function withPgvector(t: Test, version: keyof typeof PGVECTORS) {
+  const most = version === '0.6' ? 2_000 : 4_000
+  const server = await startPgvector(version)
   t.teardown(() => server.stop())
 
   await t.test('a search answers what exact ranking answers, also after changes', async t => {
@@ -134,16 +138,37 @@ t.test('with pgvector', { skip }, async t => {
     itemConformance(t, store)
   })
 
-  await t.test('vectors that the index does not take are ranked in memory', async t => {
+  await t.test('vectors that no index takes are not searched here', async t => {
     const { store } = await place(t, await server.url())
-    t.equal(await store.nearest!.prepare(2_000), 'ready')
-    t.equal(await store.nearest!.prepare(2_001), 'none')
+    t.equal(await store.nearest!.prepare(most), 'ready')
+    t.equal(await store.nearest!.prepare(most + 1), 'none')
   })
+
+  await t.test(
+    'the largest vectors of an index are found with exact scores, also very long and very short ones',
+    async t => {
+      const { open, put, statements } = await place(t, await server.url())
+      const random = randomOf(7)
+      const vector = (length = 1) => Array.from({ length: most }, () => (random.next() - 0.5) * length)
+      const lengths = [1, 1e-12, 1e12]
+      await put(Array.from({ length: 30 }, (_, i) => ({ key: `k${i}`, vectors: [vector(lengths[i % 3])] })))
+      const [exact, nearest] = [open(), open(FEW)]
+      for (const length of lengths) {
+        const query = vector(length)
+        const rounded = async (rankings: Rankings) =>
+          (await find(rankings, query)).map(({ key, score }) => [key, score.toFixed(5)])
+        t.same(await rounded(nearest), await rounded(exact))
+      }
+      t.ok(statements.some(text => text.includes('hnsw.ef_search')))
+    },
+  )
 
   await t.test('what doctor says of the extension', async t => {
     const url = await server.url()
     t.match(await describePostgres(url), {
-      vectors: /^pgvector [\d.]+, made when it is needed$/,
+      vectors: new RegExp(
+        `^pgvector [\\d.]+ for vectors of up to ${most.toLocaleString('en')} numbers, made when it is needed$`,
+      ),
       needsExtension: false,
     })
     const client = new pg.Client(url)
@@ -155,9 +180,12 @@ t.test('with pgvector', { skip }, async t => {
     t.match(await describePostgres(`${reader}`), { vectors: /which this user may not make$/, needsExtension: true })
     await client.query('CREATE EXTENSION vector')
     await client.end()
-    t.match(await describePostgres(`${reader}`), { vectors: /^pgvector [\d.]+$/, needsExtension: false })
+    t.match(await describePostgres(`${reader}`), {
+      vectors: /^pgvector [\d.]+ for vectors of up to [\d,]+ numbers$/,
+      needsExtension: false,
+    })
   })
-})
+}
 
 t.test('a server without the extension has no vector search', async t => {
   const server = await startPostgres()
