@@ -58,8 +58,8 @@ export interface Limits {
 /** The cores that jobs may keep busy. */
 export interface FreeCores {
   now(): number
-  /** A job that keeps so many busy begins. */
-  expect(cores: number): void
+  /** A job that keeps so many busy begins; the answer is called when it has ended. */
+  expect(cores: number): () => void
 }
 
 /** Starts the jobs in their order, each when enough cores are free: a job that needs more begins, too, and slows others down. */
@@ -69,33 +69,53 @@ export async function runTogether(jobs: readonly Job[], limits: Limits): Promise
     running.size === 0 || (running.size < limits.jobs && (limits.cores === undefined || limits.cores.now() >= ENOUGH))
   for (const job of jobs) {
     while (!mayBegin()) await Promise.race([...running, sleep(LOOK_MS)])
-    limits.cores?.expect(job.cores)
-    const run: Promise<void> = job.run().then(() => void running.delete(run))
+    const release = limits.cores?.expect(job.cores)
+    const run: Promise<void> = job.run().then(() => {
+      release?.()
+      running.delete(run)
+    })
     running.add(run)
   }
   await Promise.all(running)
 }
 
+/** A time in ms, the idle ms of all cores until then, and the number of cores. */
+type Look = () => { at: number; idle: number; all: number }
+
+const lookAtMachine: Look = () => ({
+  at: performance.now(),
+  idle: cpus().reduce((sum, { times }) => sum + times.idle, 0),
+  all: availableParallelism(),
+})
+
 /** The cores of the machine that are idle, whatever runs on it, beside a share that stays free. */
-export function openFreeCores(share: number): FreeCores {
+export function openFreeCores(share: number, look = lookAtMachine): FreeCores {
   const looks: { at: number; idle: number }[] = []
-  let begun: { since: number; cores: number }[] = []
+  const jobs = new Set<{ cores: number; since: number; until: number }>()
   return {
     now() {
-      const at = performance.now()
-      looks.push({ at, idle: cpus().reduce((sum, { times }) => sum + times.idle, 0) })
+      const { at, idle, all } = look()
+      looks.push({ at, idle })
       while (looks.length > 2 && looks[1]!.at <= at - SEEN_MS) looks.shift()
-      begun = begun.filter(({ since }) => since > at - SEEN_MS)
-      const [from, to] = [looks[0]!, looks.at(-1)!]
-      const all = availableParallelism()
+      const from = looks[0]!
+      const time = at - from.at
       // The first look sees nothing.
-      const idle = to.at - from.at < LOOK_MS ? all : (to.idle - from.idle) / (to.at - from.at)
-      // Files that have just begun do not show yet.
-      const expected = begun.reduce((sum, { since, cores }) => sum + cores * (1 - (at - since) / SEEN_MS), 0)
-      return idle - share * all - expected
+      const sees = time >= LOOK_MS
+      let free = sees ? (idle - from.idle) / time : all
+      // A job that has just begun or ended was seen for a part of the time: it counts as long as it runs, and no longer.
+      for (const job of jobs) {
+        const seen = sees ? Math.max(0, Math.min(job.until, at) - Math.max(job.since, from.at)) / time : 0
+        free -= job.cores * ((job.until === Infinity ? 1 : 0) - seen)
+        if (job.until <= from.at) jobs.delete(job)
+      }
+      return Math.min(free, all) - share * all
     },
     expect(cores) {
-      begun.push({ since: performance.now(), cores })
+      const job = { cores, since: look().at, until: Infinity }
+      jobs.add(job)
+      return () => {
+        job.until = look().at
+      }
     },
   }
 }

@@ -159,11 +159,18 @@ t.test('a job begins when enough cores are free, and when fewer than the given n
       async run() {
         log += `+${name}`
         await new Promise<void>(done => settle.push(done))
-        free += cores
         log += `-${name}`
       },
     })
-    const cores = { now: () => free, expect: (taken: number) => void (free -= taken) }
+    const cores = {
+      now: () => free,
+      expect(taken: number) {
+        free -= taken
+        return () => {
+          free += taken
+        }
+      },
+    }
     const all = runTogether([job('a', 0.1), job('B', 0.7), job('c', 0.1), job('d', 0.1)], { jobs, cores })
     let ended = false
     void all.then(() => (ended = true))
@@ -189,7 +196,7 @@ t.test('cores are looked for again while a job runs', async t => {
       begun = `${looks}`
     },
   }
-  await runTogether([first, second], { jobs: 2, cores: { now: () => (++looks < 4 ? 0 : 1), expect() {} } })
+  await runTogether([first, second], { jobs: 2, cores: { now: () => (++looks < 4 ? 0 : 1), expect: () => () => {} } })
   t.equal(begun, '4', 'the first one had not ended')
 })
 
@@ -198,6 +205,29 @@ t.test('a job that has begun takes its cores before they are busy', t => {
   const before = cores.now()
   cores.expect(1_000)
   t.ok(cores.now() < before - 900)
+  t.end()
+})
+
+t.test('cores of a job that has ended are free at once, although the time before shows them busy', t => {
+  const machine = { at: 0, idle: 0, all: 2 }
+  const cores = openFreeCores(0, () => machine)
+  const pass = (ms: number, busy: number) => {
+    machine.at += ms
+    machine.idle += ms * (machine.all - busy)
+    return cores.now()
+  }
+  t.equal(pass(0, 0), 2)
+  t.equal(pass(1_000, 0), 2)
+  const end = cores.expect(1)
+  t.equal(cores.now(), 1, 'begun')
+  t.equal(pass(500, 1), 1, 'seen for a part of the time')
+  end()
+  t.equal(cores.now(), 2)
+  t.equal(pass(500, 0), 2, 'ended within the time')
+  t.equal(pass(4_000, 0), 2, 'ended before it')
+  const endLong = cores.expect(0.5)
+  t.equal(pass(10_000, 1.5), 0.5, 'what a job that was seen all the time uses is measured')
+  endLong()
   t.end()
 })
 
