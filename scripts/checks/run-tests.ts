@@ -22,12 +22,12 @@ import { isSelected, type Server, type TestStore, testFiles } from './test-files
 /** Null = --only selects nothing of it. */
 type Runner = { name: string; run(): Promise<Counts | null> }
 
-const runners: readonly Runner[] = [
+/** They run beside the test files: each is a process, or one after the other, that keeps a core busy. */
+const besideTap: readonly Runner[] = [
   { name: 'types', run: () => check(join(root, 'scripts/types.mjs')) },
   { name: 'lint', run: () => check(bin('@biomejs/biome/bin/biome'), 'check', '.') },
-  { name: 'tap', run: tap },
+  { name: 'host-python', run: () => (isSelected('host-python', only) ? checkPython(say) : Promise.resolve(null)) },
   { name: 'suite', run: suite },
-  { name: 'host-python', run: startPython },
 ]
 
 const {
@@ -52,11 +52,16 @@ const {
  */
 const limits: Limits = jobs === undefined ? { jobs: 10, cores: openFreeCores(0.05) } : { jobs: Number(jobs) || 1 }
 
+/** Replaced in a run of everything, so that it does not grow. */
+const compiled = join(root, '.tap/compiled')
 /** MONGODB_URL and DATABASE_URI have other names in tests. */
 const env: { [name: string]: string | undefined } = {
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !isForeign(name))),
   ...(process.env.MONGODB_URL ? { WEFT_TEST_MONGODB_URL: process.env.MONGODB_URL } : {}),
   ...(process.env.DATABASE_URI ? { WEFT_TEST_DATABASE_URI: process.env.DATABASE_URI } : {}),
+  // Hundreds of processes load the same files: Node.js (22 and newer) and Python keep what they have compiled.
+  NODE_COMPILE_CACHE: compiled,
+  PYTHONDONTWRITEBYTECODE: undefined,
 }
 /**
  * The embedded store is tested on Node.js 22, with graph hosts on the Node.js that ./scripts/start gives them; database
@@ -71,10 +76,6 @@ const failedFiles: string[] = []
 const say = (line: string) => void process.stdout.write(`${line}\n`)
 const bin = (path: string) => join(root, 'node_modules', path)
 const indent = (text: string) => text.replace(/^/gm, '     ')
-
-/** One process after the other, so they run beside the test files; their result is reported after these. */
-const pythonJob: Job = { cores: 1, run: () => startPython().then(nothing, nothing) }
-const nothing = () => {}
 
 /** A check has no tests: it adds a failure or nothing. */
 async function check(...args: string[]): Promise<Counts | null> {
@@ -94,6 +95,7 @@ async function tap(): Promise<Counts | null> {
   const databases = { mongo, postgres }
   const sum: Counts = { passed: 0, failed: 0, skipped: 0 }
   rmSync(out, { recursive: true, force: true })
+  if (only === undefined) rmSync(compiled, { recursive: true, force: true })
   const servers = new Map<TestStore, SharedServer>()
   try {
     for (const store of ['sqlite', 'mongo', 'postgres'] as const) {
@@ -123,7 +125,8 @@ async function tap(): Promise<Counts | null> {
         for (const key of ['passed', 'failed', 'skipped'] as const) sum[key] += report[key]
       },
     })
-    await runTogether([...(only === undefined ? [pythonJob] : []), ...jobs], limits)
+    const checks = besideTap.map((runner): Job => ({ cores: 1, run: () => report(runner) }))
+    await runTogether([...(only === undefined ? checks : []), ...jobs], limits)
     for (const { ended } of servers.values())
       if (ended() !== null) {
         say(`FAIL ${ended()}`)
@@ -199,49 +202,52 @@ async function suite(): Promise<Counts | null> {
   return { passed, failed: code !== 0 && failed === 0 ? 1 : failed, skipped }
 }
 
-let python: Promise<Counts | null> | undefined
-
-function startPython(): Promise<Counts | null> {
-  python ??= isSelected('host-python', only) ? checkPython(say) : Promise.resolve(null)
-  return python
-}
-
 function run(command: string, args: string[], itsEnv = env): Promise<number | null> {
   const child = spawn(command, args, { cwd: root, env: itsEnv, stdio: ['ignore', 'inherit', 'inherit'] })
   return new Promise((done, failed) => child.once('error', failed).once('close', done))
 }
 
+const total: Counts = { passed: 0, failed: 0, skipped: 0 }
+const reported = new Set<Runner>()
+
+/** Runs it, adds what it counted and says its result, once. */
+async function report(runner: Runner): Promise<void> {
+  if (reported.has(runner)) return
+  reported.add(runner)
+  const { name } = runner
+  const since = Date.now()
+  const counts = await runner.run().catch(error => {
+    say(`FAIL ${name}: ${(error as Error).message}`)
+    return { passed: 0, failed: 1, skipped: 0 }
+  })
+  if (counts === null) return
+  if (name !== 'types' && name !== 'lint' && counts.passed + counts.failed + counts.skipped === 0) {
+    say(`FAIL ${name} reported no tests`)
+    counts.failed++
+  }
+  if (counts.failed > 0 && name !== 'tap') failedFiles.push(name)
+  for (const key of ['passed', 'failed', 'skipped'] as const) total[key] += counts[key]
+  const result = counts.failed > 0 ? `${counts.failed} failed` : 'fine'
+  const passed = counts.passed > 0 ? `, ${counts.passed} passed` : ''
+  say(`== ${name}: ${result}${passed} (${((Date.now() - since) / 1000).toFixed(1)} s)`)
+}
+
 async function main(): Promise<void> {
-  const sum: Counts = { passed: 0, failed: 0, skipped: 0 }
   mkdirSync(join(root, '.tap'), { recursive: true })
   // A developer may have compiled without it, and the servers of tests would be older than the tests.
   if ((await run(process.execPath, [join(root, 'scripts/build-programs.mjs')])) !== 0)
     throw new Error('the programs cannot be bundled: see the messages above')
-  for (const { name, run } of runners) {
-    const since = Date.now()
-    const counts = await run().catch(error => {
-      say(`FAIL ${name}: ${(error as Error).message}`)
-      return { passed: 0, failed: 1, skipped: 0 }
-    })
-    if (counts === null) continue
-    if (name !== 'types' && name !== 'lint' && counts.passed + counts.failed + counts.skipped === 0) {
-      say(`FAIL ${name} reported no tests`)
-      counts.failed++
-    }
-    if (counts.failed > 0 && name !== 'tap') failedFiles.push(name)
-    for (const key of ['passed', 'failed', 'skipped'] as const) sum[key] += counts[key]
-    const result = counts.failed > 0 ? `${counts.failed} failed` : 'fine'
-    const passed = counts.passed > 0 ? `, ${counts.passed} passed` : ''
-    say(`== ${name}: ${result}${passed} (${((Date.now() - since) / 1000).toFixed(1)} s)\n`)
-  }
-  if (sum.passed + sum.failed === 0) {
+  await report({ name: 'tap', run: tap })
+  // Those that did not run beside it: --only selects them alone, or no server could be started.
+  for (const runner of besideTap) await report(runner)
+  if (total.passed + total.failed === 0) {
     say(`no test matches "${only}"`)
-    sum.failed++
+    total.failed++
   }
-  if (sum.skipped > 0) say(`${sum.skipped} skipped`)
+  if (total.skipped > 0) say(`${total.skipped} skipped`)
   if (failedFiles.length > 0) say(`failed: ${failedFiles.join(', ')}`)
-  say(`${sum.passed} passed, ${sum.failed} failed`)
-  process.exit(sum.failed > 0 ? 1 : 0)
+  say(`${total.passed} passed, ${total.failed} failed`)
+  process.exit(total.failed > 0 ? 1 : 0)
 }
 
 await main()
