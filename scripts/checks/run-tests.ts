@@ -62,6 +62,8 @@ const env: { [name: string]: string | undefined } = {
   // Hundreds of processes load the same files: Node.js (22 and newer) and Python keep what they have compiled.
   NODE_COMPILE_CACHE: compiled,
   PYTHONDONTWRITEBYTECODE: undefined,
+  // Nobody looks at those of a run of everything.
+  ...(only === undefined ? {} : { WEFT_TEST_SCREENSHOTS: '1' }),
 }
 /**
  * The embedded store is tested on Node.js 22, with graph hosts on the Node.js that ./scripts/start gives them; database

@@ -5,7 +5,7 @@ import { Client } from '@langchain/langgraph-sdk'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { root } from '../../cli/root.js'
-import { artefacts, openStage, type Stage, seriousDefects } from './stage.js'
+import { openStage, type Stage, seriousDefects, shoot } from './stage.js'
 
 t.setTimeout(240_000)
 
@@ -76,8 +76,7 @@ t.test('every page, light and dark, wide and narrow', async t => {
         for (const colorScheme of ['light', 'dark'] as const) {
           await page.setViewportSize({ width, height: width === 390 ? 844 : 900 })
           await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-          if (width !== 1280)
-            await page.screenshot({ path: join(artefacts, `page-${name}-${width}-${colorScheme}.png`) })
+          if (width !== 1280) await shoot(page, `page-${name}-${width}-${colorScheme}`)
           if (width !== 1440) t.same(await seriousDefects(page), [], `${width}, ${colorScheme}`)
           const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
           t.ok((wide as number) <= 0, `nothing is wider than ${width}`)

@@ -22,7 +22,7 @@ export interface Stage<Server extends TestServer = Cluster> {
 }
 
 /** Screenshots of the pages, for a person to look at. */
-export const artefacts = join(root, '.tap/console')
+const artefacts = join(root, '.tap/console')
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const WAIT_MS = 10_000
 
@@ -74,13 +74,18 @@ export async function seriousDefects(page: Page): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`))
 }
 
+/** A screenshot in `artefacts`, unless everything is tested: its files are many, and nobody looks at them then. */
+export async function shoot(page: Page, name: string): Promise<void> {
+  if (process.env.WEFT_TEST_SCREENSHOTS) await page.screenshot({ path: join(artefacts, `${name}.png`) })
+}
+
 /** Desktop and phone, light and dark: four screenshots of the page as it is. */
 export async function photograph(page: Page, name: string): Promise<void> {
   for (const [size, viewport] of Object.entries(SIZES))
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.setViewportSize(viewport)
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-      await page.screenshot({ path: join(artefacts, `${name}-${size}-${colorScheme}.png`) })
+      await shoot(page, `${name}-${size}-${colorScheme}`)
     }
   await page.setViewportSize(SIZES.desktop)
   await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'no-preference' })
