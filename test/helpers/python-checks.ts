@@ -22,7 +22,7 @@ export async function runChecks(
   env: { [name: string]: string },
 ): Promise<void> {
   const { error, stdout, stderr } = await new Promise<{ error: Error | null; stdout: string; stderr: string }>(done => {
-    const options = { env: { ...process.env, ...env, PYTHONDONTWRITEBYTECODE: '1' }, timeout: TIMEOUT_MS }
+    const options = { env: { ...process.env, ...env }, timeout: TIMEOUT_MS }
     execFile(python, [join(pythonChecks, file)], options, (error, stdout, stderr) => done({ error, stdout, stderr }))
   })
   for (const line of stdout.split('\n').filter(line => line.startsWith('ok '))) t.pass(line.slice(3))
