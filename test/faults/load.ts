@@ -4,6 +4,7 @@ import type { Roles } from '../helpers/cluster.js'
 import { lines } from '../helpers/sdk.js'
 
 const RUNS_MS = 90_000
+const LOOK_MS = 100
 
 /** The body of the next run. */
 type Input = () => { assistant_id: string; input: object }
@@ -53,18 +54,25 @@ export function load(roles: Pick<Roles, 'urls'>, input: Input = () => ({ assista
   }
 }
 
-/** The statuses of the runs when all have ended, or after 90 s. */
+/**
+ * The statuses of the runs when all have ended, or after 90 s. One run after the other: looks at all of them, again and
+ * again, would keep a core busy until the last one has ended.
+ */
 export async function finalStatuses(
   url: string,
   runs: readonly { thread_id: string; run_id: string }[],
 ): Promise<string[]> {
   const client = lines[0]!.connect(url)
   const end = Date.now() + RUNS_MS
-  const states = new Map(runs.map(({ run_id }): [string, string] => [run_id, 'pending']))
-  for (;;) {
-    const open = runs.filter(({ run_id }) => ['pending', 'running'].includes(states.get(run_id)!))
-    for (const { thread_id, run_id } of open) states.set(run_id, (await client.runs.get(thread_id, run_id)).status)
-    if (open.length === 0 || Date.now() > end) return [...states.values()]
-    await sleep(200)
-  }
+  const statuses: string[] = []
+  for (const { thread_id, run_id } of runs)
+    for (;;) {
+      const { status } = await client.runs.get(thread_id, run_id)
+      if (!['pending', 'running'].includes(status) || Date.now() > end) {
+        statuses.push(status)
+        break
+      }
+      await sleep(LOOK_MS)
+    }
+  return statuses
 }

@@ -101,10 +101,15 @@ async function replicated(t: Test) {
         const answer = await fetch(`${url}/threads/${thread_id}/runs/${run_id}`)
         return answer.status === 404 ? 'gone' : ((await answer.json()) as { status: string }).status
       }
-      return until(async () => {
-        const all = await Promise.all(runs.map(outcome))
-        return all.every(one => !['pending', 'running'].includes(one)) && all
-      })
+      const outcomes: string[] = []
+      for (const run of runs)
+        outcomes.push(
+          await until(async () => {
+            const one = await outcome(run)
+            return !['pending', 'running'].includes(one) && one
+          }),
+        )
+      return outcomes
     },
     async busy(): Promise<number> {
       const body = JSON.stringify({ status: 'busy' })

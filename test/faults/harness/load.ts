@@ -174,9 +174,13 @@ export function startLoad(stage: Stage, options: LoadOptions): Load {
       const deadline = performance.now() + patience
       for (;;) {
         const left = items.filter(({ status, run_id }) => status === null && run_id !== null)
-        if (left.length === 0 || performance.now() > deadline) return
-        for (let i = 0; i < left.length; i += AT_ONCE) await Promise.all(left.slice(i, i + AT_ONCE).map(statusOf))
-        await sleep(100)
+        if (left.length === 0) return
+        const isLast = performance.now() > deadline
+        // The oldest, until one of them has ended: looks at all of them would keep a core busy until the last one has.
+        for (let i = 0; i < (isLast ? left.length : 1); i += AT_ONCE)
+          await Promise.all(left.slice(i, i + AT_ONCE).map(statusOf))
+        if (isLast) return
+        if (left.slice(0, AT_ONCE).every(({ status }) => status === null)) await sleep(100)
       }
     },
   }
