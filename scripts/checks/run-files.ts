@@ -51,6 +51,8 @@ export interface Job {
 export interface Limits {
   /** How many jobs run at the same time at most. */
   jobs: number
+  /** So many run whatever is free; one when absent. */
+  least?: number
   /** Undefined: only the number counts. */
   cores?: FreeCores | undefined
 }
@@ -65,11 +67,12 @@ export interface FreeCores {
 /** Starts the jobs in their order, each when enough cores are free: a job that needs more begins, too, and slows others down. */
 export async function runTogether(jobs: readonly Job[], limits: Limits): Promise<void> {
   const running = new Set<Promise<void>>()
+  const { jobs: most, least = 1, cores } = limits
   const mayBegin = () =>
-    running.size === 0 || (running.size < limits.jobs && (limits.cores === undefined || limits.cores.now() >= ENOUGH))
+    running.size < Math.min(least, most) || (running.size < most && (cores === undefined || cores.now() >= ENOUGH))
   for (const job of jobs) {
     while (!mayBegin()) await Promise.race([...running, sleep(LOOK_MS)])
-    const release = limits.cores?.expect(job.cores)
+    const release = cores?.expect(job.cores)
     const run: Promise<void> = job.run().then(() => {
       release?.()
       running.delete(run)

@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { findNatsServer } from '../../cli/nats/server.js'
@@ -48,9 +49,12 @@ const {
 /**
  * Files run at the same time as long as they, and what else the machine does, leave something of the cores free: what a file
  * starts comes in bursts. More than these jobs would wait for each other, so that a call of a test takes seconds at times.
- * With --jobs only the number counts.
+ * Two files for each core run in any case: most wait for timers most of their time. With --jobs only the number counts.
  */
-const limits: Limits = jobs === undefined ? { jobs: 10, cores: openFreeCores(0.05) } : { jobs: Number(jobs) || 1 }
+const limits: Limits =
+  jobs === undefined
+    ? { jobs: 10, least: 2 * availableParallelism(), cores: openFreeCores(0.05) }
+    : { jobs: Number(jobs) || 1 }
 
 /** Replaced in a run of everything, so that it does not grow. */
 const compiled = join(root, '.tap/compiled')

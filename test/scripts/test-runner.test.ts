@@ -150,7 +150,7 @@ t.test('keeps its file', async t => {
 })
 
 t.test('a job begins when enough cores are free, and when fewer than the given number run', async t => {
-  const order = async (jobs: number) => {
+  const order = async (jobs: number, least?: number) => {
     let log = ''
     let settle: (() => void)[] = []
     let free = 0.75
@@ -171,7 +171,11 @@ t.test('a job begins when enough cores are free, and when fewer than the given n
         }
       },
     }
-    const all = runTogether([job('a', 0.1), job('B', 0.7), job('c', 0.1), job('d', 0.1)], { jobs, cores })
+    const all = runTogether([job('a', 0.1), job('B', 0.7), job('c', 0.1), job('d', 0.1)], {
+      jobs,
+      cores,
+      ...(least === undefined ? {} : { least }),
+    })
     let ended = false
     void all.then(() => (ended = true))
     while (!ended) {
@@ -184,6 +188,8 @@ t.test('a job begins when enough cores are free, and when fewer than the given n
   }
   t.equal(await order(10), '+a+B-a-B+c+d-c-d', 'no job takes the place of one before it')
   t.equal(await order(1), '+a-a+B-B+c-c+d-d')
+  t.equal(await order(10, 3), '+a+B+c-a+d-B-c-d', 'three run whatever is free')
+  t.equal(await order(1, 3), '+a-a+B-B+c-c+d-d')
 })
 
 t.test('cores are looked for again while a job runs', async t => {
