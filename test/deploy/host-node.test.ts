@@ -1,5 +1,5 @@
 /** WEFT_HOST_NODE: another Node.js executes graphs, and installs, builds and probes of deployments. */
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { chooseHostNode, findHostNode } from '../../workers/child/node.js'
@@ -78,6 +78,15 @@ t.test('a program that cannot execute hosts is refused with one sentence', async
     }),
     { message: /WEFT_HOST_NODE: .*missing is no Node.js/ },
   )
+})
+
+t.test('a program is executed once for all roles of a process', async t => {
+  const folder = t.testdir()
+  const node = program(join(folder, 'node'), `echo >>"${folder}/starts"; echo '{"node":"24.1.0","modules":"137"}'`)
+  const found = { path: node, version: 'v24.1.0', modules: '137' }
+  t.same(findHostNode(node, null), found)
+  t.same(findHostNode(node, null), found)
+  t.equal(readFileSync(join(folder, 'starts'), 'utf8'), '\n')
 })
 
 t.test('a newer Node.js takes the place of that of Weft, unless it cannot', async t => {

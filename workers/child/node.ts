@@ -24,7 +24,7 @@ const OLDEST_NODE = 20
  */
 export function findHostNode(path: string, user: HostUser | null, setting = 'WEFT_HOST_NODE'): HostNode {
   if (path === '') return ownNode(user)
-  let versions: { node?: unknown; modules?: unknown }
+  let versions: Versions
   try {
     versions = versionsOf(path, user)
   } catch {
@@ -48,9 +48,22 @@ function ownNode(user: HostUser | null): HostNode {
   return { path, version, modules: versions.modules }
 }
 
-function versionsOf(path: string, user: HostUser | null): { node?: unknown; modules?: unknown } {
+interface Versions {
+  node?: unknown
+  modules?: unknown
+}
+
+/** What has answered: the roles of one process ask the same program, and each answer blocks its event loop for 50 ms. */
+const answered = new Map<string, Versions>()
+
+function versionsOf(path: string, user: HostUser | null): Versions {
+  const key = `${user?.uid} ${path}`
+  const known = answered.get(key)
+  if (known !== undefined) return known
   const options = { ...asUser(user), cwd: '/', env: {}, encoding: 'utf8', stdio: 'pipe', timeout: 10_000 } as const
-  return JSON.parse(execFileSync(path, ['-p', 'JSON.stringify(process.versions)'], options))
+  const versions = JSON.parse(execFileSync(path, ['-p', 'JSON.stringify(process.versions)'], options)) as Versions
+  answered.set(key, versions)
+  return versions
 }
 
 /**
