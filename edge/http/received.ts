@@ -35,6 +35,9 @@ export interface Received {
   accept: string
   /** MCP-Protocol-Version. */
   mcpVersion: string
+  /** Mcp-Method and Mcp-Name. */
+  mcpMethod: string
+  mcpName: string
   /** A2A-Version. */
   a2aVersion: string
   /** LangGraph-A2A-History-Scope. */
@@ -96,6 +99,8 @@ export const SINGLE = [
   'X-Encryption-Context',
   'Last-Event-ID',
   'MCP-Protocol-Version',
+  'Mcp-Method',
+  'Mcp-Name',
   'A2A-Version',
   'LangGraph-A2A-History-Scope',
   'Sec-WebSocket-Key',
@@ -131,6 +136,8 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
     encryption: '',
     accept: '',
     mcpVersion: '',
+    mcpMethod: '',
+    mcpName: '',
     a2aVersion: '',
     historyScope: '',
     forwardedFor: '',
@@ -211,6 +218,12 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
         break
       case 'mcp-protocol-version':
         received.mcpVersion = value
+        break
+      case 'mcp-method':
+        received.mcpMethod = value
+        break
+      case 'mcp-name':
+        received.mcpName = value
         break
       case 'a2a-version':
         received.a2aVersion = value

@@ -40,6 +40,8 @@ const MESSAGES = {
 /** The definitions of the classes of messages, by their names in JavaScript and Python. */
 const OF_MESSAGE =
   /^(\w*Message(Chunk)?|\w*MessageLikeRepresentation|(Invalid)?ToolCall(Chunk)?|(Input|Output)TokenDetails|UsageMetadata)$/
+/** The name of a header that a client has to send an argument in, too. No header of a call is read. */
+const IN_HEADER = 'x-mcp-header'
 const REF = /^#\/(?:\$defs|definitions)\/(.+)$/
 
 /** The schema of the input of a graph for a tool: an object, without the definitions of messages. */
@@ -68,7 +70,8 @@ function withoutMessages(value: unknown): unknown {
     }
   }
   if (namesMessages(value)) return MESSAGES.items
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutMessages(inner)]))
+  const shown = Object.entries(value).filter(([key, inner]) => key !== IN_HEADER || typeof inner !== 'string')
+  return Object.fromEntries(shown.map(([key, inner]) => [key, withoutMessages(inner)]))
 }
 
 /** A reference to a class of messages, or a choice between such. */

@@ -1,12 +1,13 @@
 /**
  * MCP over streamable HTTP (docs/spec/protocols.md#mcp): each assistant that the caller may see is a tool. There are no
- * sessions: every request stands alone, and is answered with one message. The official SDK speaks the protocol; lists and
- * runs are requests of the caller to the API.
+ * sessions: every request stands alone, and is answered with one message. The official SDK speaks the protocol, in versions
+ * that begin with `initialize` and in 2026-07-28; lists and runs are requests of the caller to the API.
  */
+import type { Server } from '@modelcontextprotocol/server'
 import { decodeJson } from '../../bus/decode.js'
 import { ERRORS, fail, WeftError } from '../../schemas/errors.js'
 import { jsonText, withDoubles } from '../../schemas/exact.js'
-import { isObject, type JsonObject } from '../../schemas/json.js'
+import { isObject, type Json, type JsonObject } from '../../schemas/json.js'
 import type { Edge } from '../context.js'
 import { EDGE_VALUES } from '../http/body.js'
 import type { Exchange } from '../http/exchange.js'
@@ -31,20 +32,13 @@ const INVALID_PARAMS = -32602
 const INTERNAL = -32603
 
 /** Loaded with the first request. */
-const load = async () => {
-  const [server, transport, types] = await Promise.all([
-    import('@modelcontextprotocol/sdk/server/index.js'),
-    import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'),
-    import('@modelcontextprotocol/sdk/types.js'),
-  ])
-  return { ...server, ...transport, ...types }
-}
+const load = () => import('@modelcontextprotocol/server')
 type Library = Awaited<ReturnType<typeof load>>
 let library: Promise<Library> | null = null
 
 export async function mcp(edge: Edge, exchange: Exchange, route: Route, body: Uint8Array): Promise<void> {
   if (route.method === 'DELETE') return exchange.refuse('not_found', 'There are no sessions')
-  const { accept, mcpVersion } = exchange.received
+  const { accept } = exchange.received
   if (!ACCEPTED.every(type => accept.includes(type) || accept.includes('*/*'))) return exchange.error(400, ACCEPT)
   library ??= load().catch(error => {
     library = null
@@ -63,46 +57,44 @@ export async function mcp(edge: Edge, exchange: Exchange, route: Route, body: Ui
   const inputs: Input[] = []
   const message = Array.isArray(given) ? given.map(one => withoutInput(one, inputs)) : withoutInput(given, inputs)
   if (jsonText(message).length > MAX_REST) return exchange.reply(400, errorText(INVALID_REQUEST, LARGE_REST))
-  const messages = Array.isArray(message) ? message : [message]
-  if (!messages.every(one => sdk.JSONRPCMessageSchema.safeParse(one).success))
-    return exchange.reply(400, errorText(INVALID_REQUEST, 'Invalid request: expected messages of JSON-RPC 2.0'))
-  const params = paramsFault(sdk, message)
-  if (params !== null) return exchange.reply(200, params)
   const gone = new AbortController()
   exchange.onAbort = () => gone.abort()
-  const server = toolServer(sdk, edge, exchange, { signal: gone.signal, inputs })
+  const { signal } = gone
+  const server = (isLegacy: boolean) => toolServer(sdk, edge, exchange, { signal, inputs, isLegacy })
+  const request = new Request('http://weft/mcp', { method: 'POST', headers: headersOf(exchange), signal })
+  const isLegacy = await sdk.isLegacyRequest(request, message)
+  const answer = isLegacy
+    ? await answerLegacy(sdk, server(true), request, message)
+    : await sdk.createMcpHandler(() => server(false), { legacy: 'reject' }).fetch(request, { parsedBody: message })
+  const text = await answer.text()
+  const type = answer.headers.get('content-type')
+  exchange.reply(answer.status, text === '' ? null : text, type === null ? {} : { 'Content-Type': type })
+}
+
+/** Versions before 2026-07-28, which begin with `initialize`. By itself the library would answer with events. */
+async function answerLegacy(sdk: Library, server: Server, request: Request, parsedBody: unknown): Promise<Response> {
   const transport = new sdk.WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   try {
     await server.connect(transport)
-    const headers = { accept: ACCEPTED.join(), 'content-type': 'application/json' }
-    const answer = await transport.handleRequest(
-      new Request('http://weft/mcp', {
-        method: 'POST',
-        headers: mcpVersion === '' ? headers : { ...headers, 'mcp-protocol-version': mcpVersion },
-      }),
-      { parsedBody: message },
-    )
-    const text = await answer.text()
-    exchange.reply(answer.status, text === '' ? null : text)
+    return await transport.handleRequest(request, { parsedBody })
   } finally {
     await server.close()
   }
 }
 
+/** The library reads these headers only. */
+function headersOf({ received: { mcpVersion, mcpMethod, mcpName } }: Exchange): Headers {
+  const headers = new Headers({ accept: ACCEPTED.join(), 'content-type': 'application/json' })
+  const given = { 'mcp-protocol-version': mcpVersion, 'mcp-method': mcpMethod, 'mcp-name': mcpName }
+  // Other characters are in no value of the protocol, and the library throws at some.
+  for (const [name, value] of Object.entries(given)) if (value !== '') headers.set(name, value.replace(ODD, '?'))
+  return headers
+}
+
+const ODD = /[^\t -~]/g
 const LARGE_REST = `Invalid request: more than ${MAX_REST} characters beside the arguments of calls`
 const errorText = (code: number, message: string): string =>
   jsonText({ jsonrpc: '2.0', error: { code, message }, id: null })
-
-/** The answer to a request whose parameters are wrong, which the library would call an internal error; null: they are right. */
-function paramsFault({ ListToolsRequestSchema, CallToolRequestSchema }: Library, message: unknown): string | null {
-  if (!isObject(message) || message.id === undefined) return null
-  const schemas = { 'tools/list': ListToolsRequestSchema, 'tools/call': CallToolRequestSchema }
-  const schema = Object.hasOwn(schemas, `${message.method}`) ? schemas[message.method as keyof typeof schemas] : null
-  const [issue] = schema?.safeParse(message).error?.issues ?? []
-  if (issue === undefined) return null
-  const text = `Invalid params: ${issue.path.join('.')}: ${issue.message}`
-  return jsonText({ jsonrpc: '2.0', id: message.id, error: { code: INVALID_PARAMS, message: text } })
-}
 
 /** The input that a call gives to its run. */
 interface Input {
@@ -127,24 +119,23 @@ function toolServer(
   sdk: Library,
   edge: Edge,
   exchange: Exchange,
-  { signal, inputs }: { signal: AbortSignal; inputs: readonly Input[] },
+  { signal, inputs, isLegacy }: { signal: AbortSignal; inputs: readonly Input[]; isLegacy: boolean },
 ) {
-  const { Server, McpError, ListToolsRequestSchema, CallToolRequestSchema } = sdk
-  const server = new Server(
+  const server = new sdk.Server(
     { name: 'weft', version: edge.versions.weft },
     { capabilities: { tools: { listChanged: false } } },
   )
   /** The refusals of the API become errors of the protocol. */
   const refusalOf = (error: unknown): Error => {
     if (!(error instanceof WeftError)) return error as Error
-    return new McpError(error.code === 'invalid' ? INVALID_PARAMS : INTERNAL, error.message)
+    return new sdk.ProtocolError(error.code === 'invalid' ? INVALID_PARAMS : INTERNAL, error.message)
   }
   const guarded =
     <Of extends { params?: unknown }, Result>(work: (params: Of['params']) => Promise<Result>) =>
     ({ params }: Of): Promise<Result> =>
       work(params).catch(error => Promise.reject(refusalOf(error)))
   server.setRequestHandler(
-    ListToolsRequestSchema,
+    'tools/list',
     guarded(async params => {
       const from = offsetOf(params?.cursor)
       const all = [...toolNames(await assistantsOf(edge, exchange, signal))]
@@ -168,13 +159,13 @@ function toolServer(
     }),
   )
   server.setRequestHandler(
-    CallToolRequestSchema,
-    guarded(async params => {
-      const { name, arguments: given } = params
+    'tools/call',
+    guarded(async ({ name, arguments: given }) => {
       const found = toolNames(await assistantsOf(edge, exchange, signal)).get(name)
       if (found === undefined) throw fail('invalid', `Unknown tool: ${name.slice(0, 200)}`)
       const run = { assistant_id: found.assistant_id, ...inputs[given?.place as number], on_disconnect: 'cancel' }
-      return resultOf(await ask(edge, exchange, { path: '/runs/wait', body: run }, signal))
+      const output = await ask(edge, exchange, { path: '/runs/wait', body: run }, signal)
+      return resultOf(output, isLegacy)
     }),
   )
   return server
@@ -202,13 +193,14 @@ async function inputSchemaOf(edge: Edge, exchange: Exchange, assistant_id: strin
 }
 
 /** The result of a tool: the output of the run, or the message of its failure. */
-function resultOf(output: JsonObject) {
-  const failure = output.__error__
+function resultOf(output: Json, isLegacy: boolean) {
+  const failure = isObject(output) ? output.__error__ : null
   if (isObject(failure))
     return { content: [{ type: 'text' as const, text: `${failure.error}: ${failure.message}` }], isError: true }
   return {
     content: [{ type: 'text' as const, text: jsonText(output) }],
-    structuredContent: withDoubles(output),
+    // A function may return any value; earlier versions have objects only.
+    ...(isLegacy && !isObject(output) ? {} : { structuredContent: withDoubles(output) }),
     isError: false,
   }
 }

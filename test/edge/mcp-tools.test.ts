@@ -46,3 +46,11 @@ t.test('schemas of tools describe messages in short', async t => {
     },
   })
 })
+
+t.test('a schema asks for no header with an argument', async t => {
+  const region = { type: 'string', 'x-mcp-header': 'Region' }
+  t.same(toolSchema({ type: 'object', properties: { region, 'x-mcp-header': { type: 'string' } } }), {
+    type: 'object',
+    properties: { region: { type: 'string' }, 'x-mcp-header': { type: 'string' } },
+  })
+})

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AIMessage } from '@langchain/core/messages'
 import { FakeStreamingChatModel } from '@langchain/core/utils/testing'
-import { interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
+import { entrypoint, interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
 
 const textOf = ({ content }) => (typeof content === 'string' ? content : JSON.stringify(content))
 
@@ -19,3 +19,6 @@ export const talk = new StateGraph(MessagesAnnotation)
   })
   .addEdge(START, 'speak')
   .compile()
+
+/** Its output is no object. */
+export const says = entrypoint('says', async ({ text }) => text)
