@@ -40,6 +40,8 @@ export interface Received {
   mcpName: string
   /** A2A-Version. */
   a2aVersion: string
+  /** A2A-Extensions, and X-A2A-Extensions of version 0.3: a comma list. */
+  a2aExtensions: string
   /** LangGraph-A2A-History-Scope. */
   historyScope: string
   /** X-Forwarded-For; several of them are one list. */
@@ -139,6 +141,7 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
     mcpMethod: '',
     mcpName: '',
     a2aVersion: '',
+    a2aExtensions: '',
     historyScope: '',
     forwardedFor: '',
     forwardedProto: '',
@@ -227,6 +230,10 @@ export function readHeaders(req: HttpRequest, policy: Policy, deployment: string
         break
       case 'a2a-version':
         received.a2aVersion = value
+        break
+      case 'a2a-extensions':
+      case 'x-a2a-extensions':
+        received.a2aExtensions = joined(received.a2aExtensions, value)
         break
       case 'langgraph-a2a-history-scope':
         received.historyScope = value

@@ -1,9 +1,11 @@
 /** The card of an agent: what a client reads first, in one document for versions 0.3 and 1.0 (docs/spec/protocols.md#a2a). */
 import { fail } from '../../schemas/errors.js'
 import { isObject, type Json, type JsonObject } from '../../schemas/json.js'
+import { A2UI_TYPES } from '../../schemas/protocols/a2ui.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import { addressOf } from '../pages/ui.js'
+import { A2UI_CARD, allowsA2ui } from './a2a-a2ui.js'
 import { type Assistant, readAssistant, readInputSchema } from './a2a-agent.js'
 import { takesMessages } from './a2a-send.js'
 import type { Requester } from './api-request.js'
@@ -32,8 +34,9 @@ export async function readCard(requester: Requester, assistant: Assistant, id: s
   const url = `${await baseOf(requester)}/a2a/${encodeURIComponent(id)}`
   const description = assistant.description ?? `${name} assistant`
   const own = isObject(metadata.a2a) ? metadata.a2a : {}
-  const inputModes = modesOf(own.input_modes)
-  const outputModes = modesOf(own.output_modes)
+  const showsA2ui = allowsA2ui(assistant)
+  const inputModes = modesOf(own.input_modes, showsA2ui)
+  const outputModes = modesOf(own.output_modes, showsA2ui)
   return {
     protocolVersion: '0.3.0',
     name,
@@ -41,7 +44,12 @@ export async function readCard(requester: Requester, assistant: Assistant, id: s
     url,
     preferredTransport: 'JSONRPC',
     supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
-    capabilities: { streaming: true, pushNotifications: false, stateTransitionHistory: false },
+    capabilities: {
+      streaming: true,
+      pushNotifications: false,
+      stateTransitionHistory: false,
+      ...(showsA2ui ? { extensions: [A2UI_CARD] } : {}),
+    },
     defaultInputModes: inputModes,
     defaultOutputModes: outputModes,
     skills: [
@@ -65,9 +73,10 @@ function inputSchemaOf(schema: Json): JsonObject {
   return { required, properties, supportsA2A: takesMessages(schema) }
 }
 
-function modesOf(modes: Json): string[] {
+function modesOf(modes: Json, showsA2ui: boolean): string[] {
   const own = Array.isArray(modes) ? modes.filter(mode => typeof mode === 'string') : []
-  return own.length > 0 ? own : MODES
+  const all = own.length > 0 ? own : MODES
+  return showsA2ui ? [...new Set([...all, A2UI_TYPES[0]])] : all
 }
 
 /**

@@ -2,13 +2,18 @@
 
 import { isObject, type JsonObject } from '../../schemas/json.js'
 import type { A2aPart } from '../../schemas/protocols/a2a.js'
+import { a2uiTypeOf, isA2uiType } from '../../schemas/protocols/a2ui.js'
+import { type Interfaces, interfaceIn } from './a2a-a2ui.js'
 import type { FilePart, Part } from './a2a-wire.js'
 
 /** The part in one form for both versions; null: it has no content. */
 export function readPart(part: A2aPart): Part | null {
   if (part.text !== undefined) return { text: part.text }
-  if (part.data !== undefined) return { data: part.data }
-  const { raw, url, mediaType, filename, file } = part
+  const { raw, url, mediaType, filename, file, metadata } = part
+  if (part.data !== undefined) {
+    const mimeType = metadata?.mimeType ?? mediaType
+    return isA2uiType(mimeType) ? { data: part.data, metadata: { ...metadata, mimeType } } : { data: part.data }
+  }
   const { bytes = raw, uri = url, mimeType = mediaType, name = filename } = file ?? {}
   if (bytes === undefined && uri === undefined) return null
   return {
@@ -20,13 +25,15 @@ export function readPart(part: A2aPart): Part | null {
   }
 }
 
-/** The content of one chat message: a text, or content blocks where there are files. */
+/** The content of one chat message: a text, or content blocks where there are files or events of A2UI. */
 export function contentOf(parts: readonly Part[]): string | JsonObject[] {
   const isText = (part: Part): part is { text: string } => 'text' in part
   if (parts.every(isText)) return parts.map(({ text }) => text).join('\n')
-  return parts.flatMap(part =>
-    isText(part) ? [{ type: 'text', text: part.text }] : 'file' in part ? [blockOf(part.file)] : [],
-  )
+  return parts.flatMap((part): JsonObject[] => {
+    if (isText(part)) return [{ type: 'text', text: part.text }]
+    if ('file' in part) return [blockOf(part.file)]
+    return a2uiTypeOf(part) === null ? [] : [{ type: 'data', data: part.data, metadata: part.metadata }]
+  })
 }
 
 /** A block that the LangChain libraries of both languages read. */
@@ -40,14 +47,19 @@ function blockOf({ bytes, uri, mimeType = 'application/octet-stream', name }: Fi
   }
 }
 
-/** The content of a chat message as parts; blocks that are no text and no file, such as reasoning, are left out. */
-export function partsOf(content: unknown): Part[] {
+/**
+ * The content of a chat message as parts; blocks that are no text and no file, such as reasoning, are left out, and so are
+ * interfaces for a reader who does not get them.
+ */
+export function partsOf(content: unknown, interfaces: Interfaces | null = null): Part[] {
   if (typeof content === 'string') return content === '' ? [] : [{ text: content }]
   if (!Array.isArray(content)) return []
   return content.flatMap((block): Part[] => {
     if (typeof block === 'string') return [{ text: block }]
     if (!isObject(block)) return []
     if (typeof block.text === 'string' && `${block.type}`.endsWith('text')) return [{ text: block.text }]
+    const shown = interfaces === null ? null : interfaceIn(block, interfaces)
+    if (shown !== null) return [shown]
     const file = fileOf(block)
     return file === null ? [] : [{ file }]
   })

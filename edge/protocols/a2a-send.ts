@@ -2,7 +2,9 @@
 import { v7 as uuid } from 'uuid'
 import { isUuid } from '../../schemas/ids.js'
 import { isObject, type Json, type JsonObject, merge } from '../../schemas/json.js'
-import { A2aError, type HistoryScope, type SendParams } from '../../schemas/protocols/a2a.js'
+import { A2aError, type A2aMessage, type HistoryScope, type SendParams } from '../../schemas/protocols/a2a.js'
+import { type A2uiType, a2uiTypeOf } from '../../schemas/protocols/a2ui.js'
+import { activatedBy, openA2ui, SHOWS } from './a2a-a2ui.js'
 import { type Agent, createRun, type Run, readInputSchema, resumeRun } from './a2a-agent.js'
 import { contentOf, readPart } from './a2a-content.js'
 import { findTask, interruptsOf, RESUMES, readTask, type Shown } from './a2a-task.js'
@@ -54,16 +56,19 @@ export async function sendMessage(
     const body = {
       ...common,
       command: command ?? { resume: answerOf(parts, interrupts) },
-      metadata: { [RESUMES]: id },
+      metadata: { [RESUMES]: id, ...markOf(openA2ui(agent, message, parts, latest)) },
     }
     return { id, run: await resumeRun(agent, latest, body) }
   }
-  const input = command ? { command } : { input: await inputOf(agent, message.messageId, parts) }
-  const body = { ...common, ...input, if_not_exists: 'create' }
+  const metadata = markOf(openA2ui(agent, message, parts, null))
+  const input = command ? { command } : { input: await inputOf(agent, message, parts) }
+  const body = { ...common, ...input, metadata, if_not_exists: 'create' }
   const errors = { 400: 'params', 404: 'params', 409: 'params', 422: 'params' } as const
   const run = await createRun(agent, contextId ?? uuid(), body, errors)
   return { id: run.run_id, run }
 }
+
+const markOf = (type: A2uiType | null): JsonObject => (type === null ? {} : { [SHOWS]: type })
 
 async function waitingTask(agent: Agent, taskId: string, contextId: string | null) {
   const found = await findTask(agent, taskId)
@@ -98,18 +103,30 @@ function givenBy(parts: readonly Part[]): Json {
   return merge(...data)
 }
 
-/** Data is merged into the input; texts and files become one message of the user. */
-async function inputOf(agent: Agent, messageId: string, parts: readonly Part[]): Promise<JsonObject> {
+/** Data is merged into the input; texts, files and events of A2UI become one message of the user. */
+async function inputOf(agent: Agent, message: A2aMessage, parts: readonly Part[]): Promise<JsonObject> {
+  const isData = (part: Part): part is Part & { data: Json } => 'data' in part && a2uiTypeOf(part) === null
   const data = parts.flatMap((part, i) => {
-    if (!('data' in part)) return []
+    if (!isData(part)) return []
     if (!isObject(part.data)) throw params(`message.parts[${i}].data: expected an object, which becomes the input`)
     return [part.data]
   })
-  const spoken = parts.filter(part => !('data' in part))
+  const spoken = parts.filter(part => !isData(part))
   if (spoken.length === 0) return merge(...data)
   if (!takesMessages(await readInputSchema(agent, agent.assistant)))
     throw new A2aError('content', 'This agent takes data parts only: the input of its graph has no messages')
-  return merge(...data, { messages: [{ type: 'human', content: contentOf(spoken), id: messageId }] })
+  const said = { type: 'human', content: contentOf(spoken), id: message.messageId, ...envelopeOf(agent, message) }
+  return merge(...data, { messages: [said] })
+}
+
+/** What the client says about its message, such as the catalogs of A2UI that it knows, where the graph finds it. */
+function envelopeOf(agent: Agent, { metadata }: A2aMessage): JsonObject {
+  const extensions = activatedBy(agent)
+  const a2a = {
+    ...(metadata && Object.keys(metadata).length > 0 ? { metadata } : {}),
+    ...(extensions.length > 0 ? { extensions } : {}),
+  }
+  return Object.keys(a2a).length > 0 ? { additional_kwargs: { a2a } } : {}
 }
 
 /** A graph without a schema may take them. */

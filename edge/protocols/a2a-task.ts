@@ -8,6 +8,7 @@ import { isObject, type Json, type JsonObject } from '../../schemas/json.js'
 import { A2aError, type HistoryScope } from '../../schemas/protocols/a2a.js'
 import { isTerminal } from '../../schemas/runs.js'
 import type { ThreadState } from '../../schemas/threads.js'
+import { shownIn } from './a2a-a2ui.js'
 import { type Agent, isCanceled, joinRun, listRuns, type Run, readRun, readState, readStateOf } from './a2a-agent.js'
 import { partsOf } from './a2a-content.js'
 import type { Artifact, Message, Part, Status, Task } from './a2a-wire.js'
@@ -73,7 +74,7 @@ export async function readTask(agent: Agent, task: TaskRuns, shown: Shown): Prom
     ...of,
     status,
     ...(shown.artifacts && status.state === 'completed'
-      ? { artifacts: [artifactOf(latest, await readOutput(agent, latest, state))] }
+      ? { artifacts: [artifactOf(agent, latest, await readOutput(agent, latest, state))] }
       : {}),
     ...(shown.history > 0 ? { history: historyOf(state, task, shown) } : {}),
   }
@@ -132,15 +133,20 @@ async function readOutput(agent: Agent, latest: Run, state: ThreadState | null):
 }
 
 /** The answer of the chat model that ends the messages; without one all values. */
-function artifactOf({ run_id }: Run, values: Json): Artifact {
+function artifactOf(agent: Agent, run: Run, values: Json): Artifact {
+  const { run_id } = run
+  const type = shownIn(run)
+  const onFault = (why: string) =>
+    agent.edge.link.log.warn({ run_id, why }, 'a message of A2UI was left out: it is wrong')
   const last = messagesIn(values).at(-1)
-  const spoken = last?.type === 'ai' ? partsOf(last.content) : []
+  const spoken = last?.type === 'ai' ? partsOf(last.content, type && { type, by: 'agent', onFault }) : []
   return { artifactId: run_id, name: 'Assistant Response', parts: spoken.length > 0 ? spoken : [partOf(values)] }
 }
 
 /** The newest messages of users and chat models. */
 function historyOf(state: ThreadState | null, { id, latest, began }: TaskRuns, { history, scope }: Shown): Message[] {
   const all = messagesIn(state?.values)
+  const type = shownIn(latest)
   const from =
     scope === 'task'
       ? Math.max(
@@ -151,10 +157,11 @@ function historyOf(state: ThreadState | null, { id, latest, began }: TaskRuns, {
   return all
     .slice(from)
     .flatMap((message, i): Message[] => {
-      const parts = partsOf(message.content)
+      const by = message.type === 'human' ? 'user' : 'agent'
+      const parts = partsOf(message.content, type && { type, by })
       if ((message.type !== 'human' && message.type !== 'ai') || parts.length === 0) return []
       const messageId = typeof message.id === 'string' ? message.id : `${id}:${from + i}`
-      return [{ role: message.type === 'ai' ? 'agent' : 'user', messageId, contextId: latest.thread_id, parts }]
+      return [{ role: by, messageId, contextId: latest.thread_id, parts }]
     })
     .slice(-history)
 }

@@ -2,6 +2,7 @@
 
 import { isObject, type Json, type JsonObject } from '../../schemas/json.js'
 import type { A2aState, A2aVersion } from '../../schemas/protocols/a2a.js'
+import { a2uiTypeOf } from '../../schemas/protocols/a2ui.js'
 
 export type Part = ({ text: string } | { data: Json } | { file: FilePart }) & { metadata?: JsonObject }
 
@@ -98,7 +99,10 @@ const spellArtifact = ({ parts, ...artifact }: Artifact, version: A2aVersion): J
 
 function spellPart(part: Part, version: A2aVersion): JsonObject {
   if (version === '0.3') return 'text' in part ? { kind: 'text', ...part } : spellOldPart(part)
-  if (!('file' in part)) return { ...part }
+  if (!('file' in part)) {
+    const mediaType = a2uiTypeOf(part)
+    return mediaType === null ? { ...part } : { ...part, mediaType }
+  }
   const { bytes, uri, mimeType, name } = part.file
   return {
     ...(bytes === undefined ? { url: uri } : { raw: bytes }),
@@ -107,8 +111,9 @@ function spellPart(part: Part, version: A2aVersion): JsonObject {
   }
 }
 
-/** The data of version 0.3 is always an object. */
+/** The data of version 0.3 is always an object, but that of A2UI, which is a list of messages. */
 function spellOldPart(part: Exclude<Part, { text: string }>): JsonObject {
   if ('file' in part) return { kind: 'file', ...part }
-  return { kind: 'data', ...part, data: isObject(part.data) ? part.data : { value: part.data } }
+  const isKept = isObject(part.data) || a2uiTypeOf(part) !== null
+  return { kind: 'data', ...part, data: isKept ? part.data : { value: part.data } }
 }

@@ -18,12 +18,14 @@ import {
   validateSendParams,
   validateTaskParams,
 } from '../../schemas/protocols/a2a.js'
+import { A2UI_EXTENSION } from '../../schemas/protocols/a2ui.js'
 import { isTerminal } from '../../schemas/runs.js'
 import type { Edge } from '../context.js'
 import { MANY_KEY_STREAMS, REVOKED } from '../guard.js'
 import { EDGE_VALUES } from '../http/body.js'
 import type { Exchange } from '../http/exchange.js'
 import { MANY_STREAMS } from '../upgrade.js'
+import { usesA2ui } from './a2a-a2ui.js'
 import { type Agent, cancelRun, cancelWaiting, readAssistant } from './a2a-agent.js'
 import { readCard } from './a2a-card.js'
 import { listTasks } from './a2a-list.js'
@@ -57,12 +59,16 @@ export async function a2a(edge: Edge, exchange: Exchange, body: Uint8Array): Pro
     checkVersion(exchange.received.a2aVersion)
     const { historyScope } = exchange.received
     const agent = { ...requester, assistant, version: known.version, historyScope: scopeOf(historyScope) }
+    if (usesA2ui(agent)) answer.headers = { [EXTENSIONS[known.version]]: A2UI_EXTENSION }
     if (WAITS.has(known.work)) takePlace(requester)
     await WORK[known.work](agent, answer, params ?? {})
   } catch (error) {
     if (!answer.signal.aborted) await report(answer, error)
   }
 }
+
+/** The header that names the extensions of an answer, as the client named them. */
+const EXTENSIONS = { '0.3': 'X-A2A-Extensions', '1.0': 'A2A-Extensions' } as const
 
 /** A method that follows a run counts as an open stream. The rest does not: who has as many as allowed must be able to cancel. */
 const WAITS: ReadonlySet<A2aWork> = new Set<A2aWork>(['send', 'stream', 'subscribe'])

@@ -6,6 +6,7 @@ import { jsonText } from '../../schemas/exact.js'
 import type { Edge } from '../context.js'
 import type { Exchange } from '../http/exchange.js'
 import { Outlet } from '../http/outlet.js'
+import type { Headers } from '../http/received.js'
 import { FIRST, HEARTBEAT, SSE } from '../streams/run-stream.js'
 import type { WheelEntry } from '../wheel.js'
 
@@ -24,6 +25,8 @@ export class RpcAnswer implements WheelEntry {
   private readonly leaving = new AbortController()
   private begun: keyof typeof IDLE | null = null
   private resume: () => void = () => {}
+  /** Headers of a success. */
+  headers: Headers = {}
 
   constructor(
     private readonly edge: Edge,
@@ -52,7 +55,7 @@ export class RpcAnswer implements WheelEntry {
   /** Sends the head and keeps the connection alive; the answer is a success for HTTP from here on. */
   begin(kind: keyof typeof IDLE): void {
     const headers = kind === 'events' ? SSE : { 'Content-Type': 'application/json' }
-    if (!this.exchange.begin(headers, kind === 'events' ? FIRST : BLANK)) return
+    if (!this.exchange.begin({ ...headers, ...this.headers }, kind === 'events' ? FIRST : BLANK)) return
     this.begun = kind
     this.edge.wheel.add(this)
   }
@@ -84,7 +87,7 @@ export class RpcAnswer implements WheelEntry {
   }
 
   private async finish(text: string): Promise<void> {
-    if (this.begun === null) return this.exchange.reply(200, text)
+    if (this.begun === null) return this.exchange.reply(200, text, this.headers)
     await this.write(this.begun === 'events' ? `data: ${text}\n\n` : text)
     this.end()
   }

@@ -92,6 +92,7 @@ export interface A2aPart {
   url?: string
   mediaType?: string
   filename?: string
+  metadata?: JsonObject | null
 }
 
 /** Version 1.0 writes an absent text as ''. */
@@ -101,6 +102,7 @@ export interface A2aMessage {
   parts: A2aPart[] & tags.MinItems<1> & tags.MaxItems<1000>
   contextId?: string | null
   taskId?: string | null
+  metadata?: JsonObject | null
 }
 
 /** Absent: all messages of the thread up to the task. */

@@ -20,5 +20,24 @@ export const talk = new StateGraph(MessagesAnnotation)
   .addEdge(START, 'speak')
   .compile()
 
+const ui = (data, mimeType = 'application/json+a2ui') => ({ type: 'data', data, metadata: { mimeType, of: 'form' } })
+const surface = { version: 'v0.9', createSurface: { surfaceId: 's', catalogId: 'c' } }
+const button = { id: 'root', component: 'Button', child: 'text' }
+const components = { version: 'v0.9', updateComponents: { surfaceId: 's', components: [button] } }
+
+/** Answers a text with a form, and an event of the form with what it has got. "wrong" gets a form that is none; "ask" is asked first. */
+export const form = new StateGraph(MessagesAnnotation)
+  .addNode('show', ({ messages }) => {
+    const { content, additional_kwargs } = messages.at(-1)
+    const event = Array.isArray(content) ? content.find(({ type }) => type === 'data') : undefined
+    if (event !== undefined) return { messages: [new AIMessage(JSON.stringify({ event, additional_kwargs }))] }
+    if (content === 'ask') return { messages: [new AIMessage(JSON.stringify(interrupt('Press the button')))] }
+    const shown = content === 'wrong' ? [{ version: 'v0.9' }] : [surface, components]
+    const blocks = [{ type: 'text', text: 'Here:' }, ui(shown), { type: 'data', data: { secret: true } }]
+    return { messages: [new AIMessage({ content: blocks })] }
+  })
+  .addEdge(START, 'show')
+  .compile()
+
 /** Its output is no object. */
 export const says = entrypoint('says', async ({ text }) => text)
