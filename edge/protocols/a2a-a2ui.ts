@@ -5,6 +5,7 @@
  */
 import { checkAs } from '../../bus/decode.js'
 import { WeftError } from '../../schemas/errors.js'
+import { parseJson } from '../../schemas/exact.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
 import { A2aError, type A2aMessage } from '../../schemas/protocols/a2a.js'
 import {
@@ -25,7 +26,7 @@ export const SHOWS = 'a2a_a2ui'
 
 export const allowsA2ui = ({ metadata }: Assistant): boolean => isObject(metadata.a2a) && metadata.a2a.a2ui === true
 
-/** What the card of an agent says of it. */
+/** The entry in the card of an agent. */
 export const A2UI_CARD = {
   uri: A2UI_EXTENSION,
   description: 'Ability to render A2UI v0.9',
@@ -88,6 +89,27 @@ export function interfaceIn(block: JsonObject, { type, by, onFault }: Interfaces
   if (fault === null) return { data: block.data, metadata: { ...(block.metadata as JsonObject), mimeType: type } }
   onFault?.(fault)
   return null
+}
+
+/** Results of tools that the assistant names in `metadata.a2a.a2ui_tools`: those since the last message of the user. */
+export function interfacesOfTools({ metadata }: Assistant, messages: readonly JsonObject[], shown: Interfaces): Part[] {
+  const names = isObject(metadata.a2a) ? metadata.a2a.a2ui_tools : null
+  if (!Array.isArray(names)) return []
+  return messages.slice(messages.findLastIndex(({ type }) => type === 'human') + 1).flatMap(message => {
+    if (message.type !== 'tool' || message.status === 'error' || !names.includes(message.name)) return []
+    const data = resultOf(message.content)
+    return interfaceIn({ type: 'data', data, metadata: { mimeType: shown.type } }, shown) ?? []
+  })
+}
+
+/** The parsed JSON of a tool; a text that is none stays one. */
+function resultOf(content: unknown): unknown {
+  if (typeof content !== 'string') return content
+  try {
+    return parseJson(content)
+  } catch {
+    return content
+  }
 }
 
 /** Why this is no message of A2UI and no list of them; null: it is. A message has its version and one member more. */

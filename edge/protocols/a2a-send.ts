@@ -119,7 +119,7 @@ async function inputOf(agent: Agent, message: A2aMessage, parts: readonly Part[]
   return merge(...data, { messages: [said] })
 }
 
-/** What the client says about its message, such as the catalogs of A2UI that it knows, where the graph finds it. */
+/** Metadata and extensions of a message, where the graph finds them: the catalogs that its client can show are there. */
 function envelopeOf(agent: Agent, { metadata }: A2aMessage): JsonObject {
   const extensions = activatedBy(agent)
   const a2a = {

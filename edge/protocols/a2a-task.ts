@@ -8,7 +8,7 @@ import { isObject, type Json, type JsonObject } from '../../schemas/json.js'
 import { A2aError, type HistoryScope } from '../../schemas/protocols/a2a.js'
 import { isTerminal } from '../../schemas/runs.js'
 import type { ThreadState } from '../../schemas/threads.js'
-import { shownIn } from './a2a-a2ui.js'
+import { interfacesOfTools, shownIn } from './a2a-a2ui.js'
 import { type Agent, isCanceled, joinRun, listRuns, type Run, readRun, readState, readStateOf } from './a2a-agent.js'
 import { partsOf } from './a2a-content.js'
 import type { Artifact, Message, Part, Status, Task } from './a2a-wire.js'
@@ -138,8 +138,11 @@ function artifactOf(agent: Agent, run: Run, values: Json): Artifact {
   const type = shownIn(run)
   const onFault = (why: string) =>
     agent.edge.link.log.warn({ run_id, why }, 'a message of A2UI was left out: it is wrong')
-  const last = messagesIn(values).at(-1)
-  const spoken = last?.type === 'ai' ? partsOf(last.content, type && { type, by: 'agent', onFault }) : []
+  const shown = type && { type, by: 'agent' as const, onFault }
+  const messages = messagesIn(values)
+  const last = messages.at(-1)
+  const said = last?.type === 'ai' ? partsOf(last.content, shown) : []
+  const spoken = shown === null ? said : [...said, ...interfacesOfTools(agent.assistant, messages, shown)]
   return { artifactId: run_id, name: 'Assistant Response', parts: spoken.length > 0 ? spoken : [partOf(values)] }
 }
 

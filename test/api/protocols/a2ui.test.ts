@@ -133,6 +133,21 @@ t.test('events that are wrong, or not expected, are refused', async t => {
   t.match(await result('message/send', message([event([failed, action])])), { status: { state: 'completed' } })
 })
 
+t.test('results of the tools that the assistant names are interfaces', async t => {
+  const renders = await made({ a2a: { a2ui: true, a2ui_tools: ['render'] } })
+  const tool = message([text('tool')])
+  const task = await result('message/send', tool, active, renders)
+  t.same(task.artifacts[0].parts, [text('Rendered'), event([shown[0]])])
+  const after = message([text('hi')], { contextId: task.contextId, messageId: 'n' })
+  t.same((await result('message/send', after, active, renders)).artifacts[0].parts.length, 2, 'those of this answer')
+  t.same((await result('message/send', tool, active, form)).artifacts[0].parts, [text('Rendered')], 'of no other agent')
+  t.same(
+    (await result('message/send', tool, {}, renders)).artifacts[0].parts,
+    [text('Rendered')],
+    'for no other client',
+  )
+})
+
 t.test('an interface that is wrong is left out', async t => {
   t.same((await result('message/send', message([text('wrong')]))).artifacts[0].parts, [text('Here:')])
 })

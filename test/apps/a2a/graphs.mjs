@@ -1,6 +1,6 @@
 // A graph that chats, for clients of A2A.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { AIMessage } from '@langchain/core/messages'
+import { AIMessage, ToolMessage } from '@langchain/core/messages'
 import { FakeStreamingChatModel } from '@langchain/core/utils/testing'
 import { entrypoint, interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
 
@@ -25,13 +25,22 @@ const surface = { version: 'v0.9', createSurface: { surfaceId: 's', catalogId: '
 const button = { id: 'root', component: 'Button', child: 'text' }
 const components = { version: 'v0.9', updateComponents: { surfaceId: 's', components: [button] } }
 
-/** Answers a text with a form, and an event of the form with what it has got. "wrong" gets a form that is none; "ask" is asked first. */
+/** Answers a text with a form, and an event of the form with what it has got. "wrong" gets a form that is none; "ask" is asked first; "tool" calls tools. */
 export const form = new StateGraph(MessagesAnnotation)
   .addNode('show', ({ messages }) => {
     const { content, additional_kwargs } = messages.at(-1)
     const event = Array.isArray(content) ? content.find(({ type }) => type === 'data') : undefined
     if (event !== undefined) return { messages: [new AIMessage(JSON.stringify({ event, additional_kwargs }))] }
     if (content === 'ask') return { messages: [new AIMessage(JSON.stringify(interrupt('Press the button')))] }
+    if (content === 'tool') {
+      const results = [
+        { name: 'render', content: JSON.stringify([surface]) },
+        { name: 'secret', content: JSON.stringify([components]) },
+        { name: 'render', content: JSON.stringify([components]), status: 'error' },
+        { name: 'render', content: 'none' },
+      ].map((one, i) => new ToolMessage({ ...one, tool_call_id: `call-${i}` }))
+      return { messages: [...results, new AIMessage('Rendered')] }
+    }
     const shown = content === 'wrong' ? [{ version: 'v0.9' }] : [surface, components]
     const blocks = [{ type: 'text', text: 'Here:' }, ui(shown), { type: 'data', data: { secret: true } }]
     return { messages: [new AIMessage({ content: blocks })] }
