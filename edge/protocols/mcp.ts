@@ -3,6 +3,7 @@
  * sessions: every request stands alone, and is answered with one message. The official SDK speaks the protocol, in versions
  * that begin with `initialize` and in 2026-07-28; lists and runs are requests of the caller to the API.
  */
+import { randomUUID } from 'node:crypto'
 import type { Server } from '@modelcontextprotocol/server'
 import { decodeJson } from '../../bus/decode.js'
 import { ERRORS, fail, WeftError } from '../../schemas/errors.js'
@@ -60,13 +61,15 @@ export async function mcp(edge: Edge, exchange: Exchange, route: Route, body: Ui
   const gone = new AbortController()
   exchange.onAbort = () => gone.abort()
   const { signal } = gone
-  const server = (isLegacy: boolean) => toolServer(sdk, edge, exchange, { signal, inputs, isLegacy })
+  const outputs: Outputs = new Map()
+  const server = (isLegacy: boolean) => toolServer(sdk, edge, exchange, { signal, inputs, outputs, isLegacy })
   const request = new Request('http://weft/mcp', { method: 'POST', headers: headersOf(exchange), signal })
   const isLegacy = await sdk.isLegacyRequest(request, message)
   const answer = isLegacy
     ? await answerLegacy(sdk, server(true), request, message)
     : await sdk.createMcpHandler(() => server(false), { legacy: 'reject' }).fetch(request, { parsedBody: message })
-  const text = await answer.text()
+  let text = await answer.text()
+  for (const [place, output] of outputs) text = text.replace(place, () => output)
   const type = answer.headers.get('content-type')
   exchange.reply(answer.status, text === '' ? null : text, type === null ? {} : { 'Content-Type': type })
 }
@@ -115,11 +118,19 @@ function withoutInput(message: unknown, inputs: Input[]): unknown {
   return { ...message, params: { ...params, arguments: { place: inputs.length - 1 } } }
 }
 
+/** The text of the output of a run, by the text that stands for it in the answer: the library validates outputs, too. */
+type Outputs = Map<string, string>
+
 function toolServer(
   sdk: Library,
   edge: Edge,
   exchange: Exchange,
-  { signal, inputs, isLegacy }: { signal: AbortSignal; inputs: readonly Input[]; isLegacy: boolean },
+  {
+    signal,
+    inputs,
+    outputs,
+    isLegacy,
+  }: { signal: AbortSignal; inputs: readonly Input[]; outputs: Outputs; isLegacy: boolean },
 ) {
   const server = new sdk.Server(
     { name: 'weft', version: edge.versions.weft },
@@ -165,7 +176,7 @@ function toolServer(
       if (found === undefined) throw fail('invalid', `Unknown tool: ${name.slice(0, 200)}`)
       const run = { assistant_id: found.assistant_id, ...inputs[given?.place as number], on_disconnect: 'cancel' }
       const output = await ask(edge, exchange, { path: '/runs/wait', body: run }, signal)
-      return resultOf(output, isLegacy)
+      return resultOf(output, outputs, isLegacy)
     }),
   )
   return server
@@ -193,16 +204,16 @@ async function inputSchemaOf(edge: Edge, exchange: Exchange, assistant_id: strin
 }
 
 /** The result of a tool: the output of the run, or the message of its failure. */
-function resultOf(output: Json, isLegacy: boolean) {
+function resultOf(output: Json, outputs: Outputs, isLegacy: boolean) {
   const failure = isObject(output) ? output.__error__ : null
-  if (isObject(failure))
-    return { content: [{ type: 'text' as const, text: `${failure.error}: ${failure.message}` }], isError: true }
-  return {
-    content: [{ type: 'text' as const, text: jsonText(output) }],
-    // A function may return any value; earlier versions have objects only.
-    ...(isLegacy && !isObject(output) ? {} : { structuredContent: withDoubles(output) }),
-    isError: false,
-  }
+  const told = (text: string) => [{ type: 'text' as const, text }]
+  if (isObject(failure)) return { content: told(`${failure.error}: ${failure.message}`), isError: true }
+  const content = told(jsonText(output))
+  // A function may return any value; earlier versions have objects only.
+  if (isLegacy && !isObject(output)) return { content, isError: false }
+  const structuredContent = { place: randomUUID() }
+  outputs.set(jsonText(structuredContent), jsonText(withDoubles(output)))
+  return { content, structuredContent, isError: false }
 }
 
 /** All that the caller may see, oldest first: a name stays with its assistant when others are created. */

@@ -259,6 +259,18 @@ t.test('an output that is no object', async t => {
     result: { content: texts('"x"'), structuredContent: 'x' },
   })
   const before = await connect(t, 'alice', 'legacy')
+  // The library would drop this member of an output that it validates.
+  const odd = JSON.parse('{"__proto__": "x", "a": [1]}')
+  for (const answer of [
+    await call('says', { arguments: { text: odd } }),
+    await send(
+      'POST',
+      '/mcp',
+      { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'says', arguments: { text: odd } } },
+      { ...as('alice'), accept: '*/*' },
+    ),
+  ])
+    t.match(JSON.stringify(answer.body), /"structuredContent":{"__proto__":"x","a":\[1]}/, 'an output is not validated')
   const { content, structuredContent } = await before.client.callTool({ name: 'says', arguments: { text: 'x' } })
   t.same([content, structuredContent], [texts('"x"'), undefined], 'earlier versions have objects only')
 })
