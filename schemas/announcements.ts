@@ -34,6 +34,10 @@ export interface Registration {
   webhooks?: WebhookSettings | null
   /** How its items are found by meaning; null or absent: they are not. */
   item_index?: ItemIndexConfig | null
+  /** Its items are in a store of its own; absent: in that of Weft. */
+  app_store?: boolean
+  /** A graph whose hosts remove copies of checkpoints (schemas/host.ts, Hello); null or absent: none do. */
+  app_checkpointer?: (string & tags.MaxLength<512>) | null
   /** Which values are encrypted before they are stored; null or absent: none. */
   encryption?: EncryptionHandlers | null
 }

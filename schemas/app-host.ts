@@ -1,6 +1,6 @@
 /**
  * Calls to an app host: the child process that runs the code of an application beside its graphs, which are `auth`,
- * `encryption`, `http.app`, `store.index.embed` and `ui` of langgraph.json. Frames carry them (workers/pipe.ts: `call` and `called`).
+ * `encryption`, `http.app`, `store.path`, `store.index.embed` and `ui` of langgraph.json. Frames carry them (workers/pipe.ts: `call` and `called`).
  */
 import typia, { type tags } from 'typia'
 import type { AuthConfig } from './application.js'
@@ -37,7 +37,7 @@ export interface AppHostSettings {
 export type PathPrefixes = (string & tags.MaxLength<2_000>)[] & tags.MaxItems<10_000>
 
 /** The parts of an application that an app host loads. */
-export type AppPart = 'auth' | 'embed' | 'encryption' | 'http' | 'ui'
+export type AppPart = 'auth' | 'embed' | 'encryption' | 'http' | 'store' | 'ui'
 
 /**
  * Sockets in the folder that an edge or a graph worker shares with its app host. The application binds APP_SOCKET in a folder
@@ -57,7 +57,7 @@ export const LOOPBACK = 'x-weft-loopback'
 export const RUN_USER = 'x-weft-run-user'
 
 /** Head of the packed body of `call`; the rest is the body of the request for a check, empty otherwise. */
-export type AppCall = CheckCall | EmbedCall | EncryptCall | ContextCall | UiCall
+export type AppCall = CheckCall | EmbedCall | EncryptCall | ContextCall | ItemsCall | UiCall
 
 /** One request. Answer: packed CheckAnswer, and the new body where it says so. */
 export interface CheckCall extends CheckAsk {
@@ -103,6 +103,11 @@ export interface ContextCall {
   context: JsonObject
 }
 
+/** Operations for the store of the application: the rest is an ItemBatch as JSON. Answer: the JSON of a list of StoreAnswer. */
+export interface ItemsCall {
+  verb: 'items'
+}
+
 /** The user interface of a graph. Answer: packed UiHead and the files. Refused with `not_found` when there is none. */
 export interface UiCall {
   verb: 'ui'
@@ -126,6 +131,7 @@ export interface PythonParts {
   embed: PythonExport | null
   encryption: PythonExport | null
   http: PythonExport | null
+  store: PythonExport | null
   /** The folder of the sockets of `http.app`. */
   sockets: string | null
 }
@@ -155,6 +161,7 @@ export type PythonCall =
   | EmbedCall
   | EncryptCall
   | ContextCall
+  | ItemsCall
 
 /** The result of a function of `auth`, with the value if the function changed it; or the HTTPException that it raised. */
 export type PythonAnswer =

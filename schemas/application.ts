@@ -16,6 +16,7 @@ import {
 } from './description.js'
 import type { ItemTtlDefaults } from './items/items.js'
 import { isObject, type JsonObject } from './json.js'
+import { type CheckpointerSection, checkpointerOf, type StoreSection, storeOf } from './own-storage.js'
 import { readable } from './problems.js'
 import { type TtlDefaults, validateTtlDefaults } from './threads.js'
 import {
@@ -35,6 +36,8 @@ export interface AppConfig extends Pick<Description, 'path' | 'folder' | 'env' |
   python_version: string | null
   /** Packages of Python: folders of the application, and requirements as pip takes them. */
   dependencies: string[]
+  /** `checkpointer.path`: `file.py:export` of a checkpointer that gets a copy of each checkpoint; null: none does. */
+  checkpointer: string | null
   /** `checkpointer.serde`: settings of the serialiser of Python graphs. */
   serde: JsonObject
   /** The loader of the files of the application: `tsx`, or a module for `--import`. */
@@ -45,6 +48,8 @@ export interface AppConfig extends Pick<Description, 'path' | 'folder' | 'env' |
   item_ttl: ItemTtlDefaults | null
   /** `store.index`. */
   index: StoreIndex | null
+  /** `store.path`: `file:export` of the store that the application brings; null: items are in the store of Weft. */
+  store: string | null
   auth: AuthConfig | null
   /** `file.py:export` of the handlers that encrypt what is stored. */
   encryption: string | null
@@ -135,6 +140,8 @@ export function readAppConfig(source: AppSource): AppConfig {
   const { checkpointer, store, auth, http, webhooks, ui, ui_config, node_version, node_loader } = sections
   const { python_version, dependencies, encryption } = sections
   const defaults = assistantDefaults(variables.LANGGRAPH_CONFIG)
+  const ownStore = storeOf(path, store)
+  const ownCheckpointer = checkpointerOf(path, checkpointer, graphs)
   return {
     path,
     folder,
@@ -143,18 +150,23 @@ export function readAppConfig(source: AppSource): AppConfig {
     node_version: node_version === undefined ? null : `${node_version}`,
     python_version: python_version === undefined ? null : `${python_version}`,
     dependencies: dependencies ?? [],
+    checkpointer: ownCheckpointer.checkpointer,
     serde: checkpointer?.serde ?? {},
     node_loader: variables.LANGGRAPH_NODE_LOADER || (node_loader ?? null),
     ttl: threadTtl(variables.LANGGRAPH_THREAD_TTL) ?? checkpointer?.ttl ?? null,
-    item_ttl: store?.ttl ?? null,
-    index: store?.index ?? null,
+    item_ttl: ownStore.item_ttl,
+    index: ownStore.index,
+    store: ownStore.store,
     auth: auth ?? null,
     encryption: encryptionOf(path, encryption),
     http: httpOf(http ?? {}, variables),
     webhooks: { env_prefix: 'LG_WEBHOOK_', headers: {}, url: {}, allowed_fields: null, ...webhooks },
     ui: Object.fromEntries(Object.entries(ui ?? {}).map(([name, file]) => [name, resolve(folder, file)])),
     ui_shared: ui_config?.shared ?? [],
-    notes: [...notes, ...ignoredIn(path, given, raw), ...withoutEffect(path, auth)],
+    notes: [
+      ...[...notes, ...ignoredIn(path, given, raw), ...withoutEffect(path, auth)],
+      ...[...ownStore.notes, ...ownCheckpointer.notes],
+    ],
   }
 }
 
@@ -163,13 +175,14 @@ export function readAppConfig(source: AppSource): AppConfig {
  * RangeError for a header of webhooks whose variable is missing: the application is not served without it.
  */
 export const settingsOf = (
-  { auth, ttl, item_ttl, index, encryption, http, webhooks }: AppConfig,
+  { auth, ttl, item_ttl, index, store, encryption, http, webhooks }: AppConfig,
   env: { readonly [name: string]: string | undefined },
 ) => ({
   auth,
   ttl,
   item_ttl,
   item_index: index,
+  app_store: store,
   encryption,
   http,
   webhooks: {
@@ -201,8 +214,8 @@ interface Sections {
   python_version?: string | number
   dependencies?: (string & tags.MinLength<1>)[]
   node_loader?: string & tags.MinLength<1>
-  checkpointer?: { ttl?: TtlDefaults; serde?: JsonObject }
-  store?: { ttl?: ItemTtlDefaults; index?: StoreIndex }
+  checkpointer?: CheckpointerSection
+  store?: StoreSection<StoreIndex>
   auth?: AuthConfig
   encryption?: { path: string & tags.MinLength<1> }
   http?: HttpSection
@@ -261,8 +274,8 @@ const USED: { readonly [key: string]: readonly string[] } = {
   python_version: [],
   dependencies: [],
   node_loader: [],
-  checkpointer: ['ttl', 'serde'],
-  store: ['ttl', 'index'],
+  checkpointer: ['ttl', 'serde', 'path', 'backend'],
+  store: ['ttl', 'index', 'path'],
   auth: ['path', 'disable_studio_auth', 'allow_langsmith_api_keys', 'cache', 'openapi'],
   encryption: ['path'],
   http: [

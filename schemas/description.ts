@@ -161,6 +161,8 @@ export interface Parts {
   http: string | null
   embed: string | null
   encryption: string | null
+  /** `store.path`: a store of the application's own. */
+  store: string | null
 }
 
 export const partsOf = ({ auth, http, store, encryption }: JsonObject): Parts => ({
@@ -168,10 +170,14 @@ export const partsOf = ({ auth, http, store, encryption }: JsonObject): Parts =>
   encryption: textAt(encryption, 'path'),
   http: textAt(http, 'app'),
   embed: textAt(isObject(store) ? store.index : null, 'embed'),
+  store: textAt(store, 'path'),
 })
 
 /** The language of each part; null for one that is absent. A model of a provider has the language of the graphs. */
-export function languagesOfParts({ auth, http, embed, encryption }: Parts, graphs: readonly { language: Language }[]) {
+export function languagesOfParts(
+  { auth, http, embed, encryption, store }: Parts,
+  graphs: readonly { language: Language }[],
+) {
   const languageOf = (path: string | null) => (path === null ? null : exportOf(path, '/').language)
   const isFile = embed === null || /[./\\]/.test(embed.slice(0, Math.max(0, embed.indexOf(':'))))
   const ofGraphs = graphs.length > 0 && graphs.every(({ language }) => language === 'python') ? 'python' : 'javascript'
@@ -179,6 +185,7 @@ export function languagesOfParts({ auth, http, embed, encryption }: Parts, graph
     auth: languageOf(auth),
     http: languageOf(http),
     encryption: languageOf(encryption),
+    store: languageOf(store),
     embed: isFile ? languageOf(embed) : (ofGraphs as Language),
   }
 }

@@ -37,6 +37,10 @@ export interface Hello {
   webhooks?: WebhookSettings | null
   /** `store.index` of langgraph.json. */
   item_index?: ItemIndexConfig | null
+  /** A graph whose hosts remove copies of checkpoints from the checkpointer of the application; null or absent: none do. */
+  app_checkpointer?: string | null
+  /** `store.path` of langgraph.json: the application must not be served without its store. */
+  app_store?: string | null
   /** `encryption.path` of langgraph.json: the application must not be served without its handlers. */
   encryption?: string | null
   /** Sentences for the log, once per worker. */
@@ -149,6 +153,11 @@ export interface HistoryCall extends GraphCall {
   /** A part that the metadata must contain. */
   metadata?: JsonObject | null
   checkpoint?: Checkpoint | null
+}
+
+/** Only for hosts of graphs in Python: removes the thread from the checkpointer of the application. Answer: null. */
+export interface ForgetCall extends GraphCall {
+  verb: 'forget'
 }
 
 /** Answer: `{nodes, edges}` as JSON text. */

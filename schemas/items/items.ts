@@ -76,7 +76,7 @@ export interface ItemIndex extends ItemIndexConfig {
 
 /** One operation of a graph on the store. */
 export type ItemOperation =
-  | { op: 'get'; namespace: string[]; key: string }
+  | { op: 'get'; namespace: string[]; key: string; refresh_ttl?: boolean | null }
   | ({ op: 'put' } & ItemPut)
   | { op: 'delete'; namespace: string[]; key: string }
   | ({ op: 'search' } & ItemSearch)
@@ -90,6 +90,10 @@ export interface ItemBatch {
 /** get: the item or null; put and delete: null; search: items; namespaces: lists of labels. An operation may be refused. */
 export type ItemAnswer = Item | null | (Item | string[])[] | { error: string }
 
+/** The answer of a store that the application brings. `internal`: its code failed; `invalid`: it refuses the operation. */
+export type StoreAnswer = Exclude<ItemAnswer, { error: string }> | { error: string; code: 'invalid' | 'internal' }
+
+export const validateStoreAnswers = typia.createValidate<StoreAnswer[]>()
 export const validateItemBatch = typia.createValidate<ItemBatch>()
 export const validateItemPut = typia.createValidate<ItemPut>()
 export const validateItemRef = typia.createValidate<ItemRef>()

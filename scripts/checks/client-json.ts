@@ -30,6 +30,7 @@ const MAY_PARSE: { readonly [file: string]: string } = {
   'edge/http/refusal-log.ts': 'an error that this server answers',
   'edge/protocols/api-request.ts': 'an answer of the API',
   'workers/host/app/auth.ts': `a filter of a handler, and ${APP_HOST_COUNTS}`,
+  'workers/host/app/store.ts': 'what a resource worker has written',
   'workers/host-python/weft_host/app/parameters.py': APP_HOST_COUNTS,
   'workers/host-python/weft_host/app/main.py': APP_HOST_COUNTS,
   'workers/host-python/weft_host/app/description.py': 'its description',

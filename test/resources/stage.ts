@@ -56,6 +56,8 @@ const NO_SETTINGS: Announced = {
   thread_ttl: null,
   item_ttl: null,
   item_index: null,
+  app_store: null,
+  app_checkpointer: null,
   encryption: null,
   app_http: null,
   app_host: null,

@@ -50,11 +50,13 @@ t.test('a description without any key but graphs has the documented defaults', a
     node_version: null,
     python_version: null,
     dependencies: [],
+    checkpointer: null,
     serde: {},
     node_loader: null,
     ttl: null,
     item_ttl: null,
     index: null,
+    store: null,
     auth: null,
     encryption: null,
     http: {
@@ -172,6 +174,7 @@ t.test('a wrong value: one sentence with the file, the key and what was expected
       /: encryption\.path must name an Encryption of the Python SDK, as/,
     ],
     [{ graphs: GRAPHS, encryption: {} }, /: encryption\.path must be a text/],
+    [{ graphs: GRAPHS, store: { path: '' } }, /: store\.path must be a text/],
   ]
   for (const [description, expected] of cases) t.match(sentence(description), expected, JSON.stringify(description))
   t.match(
@@ -263,16 +266,44 @@ t.test('ignored keys are named together', async t => {
   const app = read({
     graphs: GRAPHS,
     pip_installer: 'uv',
-    checkpointer: { backend: 'mongo' },
     http: { flags: 1 },
     x: null,
   })
-  t.same(app.notes, [
-    '/app/langgraph.json: these keys are ignored: pip_installer, checkpointer.backend, http.flags, x.',
-  ])
+  t.same(app.notes, ['/app/langgraph.json: these keys are ignored: pip_installer, http.flags, x.'])
   const auth = { path: './auth.ts:auth', allow_langsmith_api_keys: true }
   t.match(read({ graphs: GRAPHS, auth }).notes, [/auth\.allow_langsmith_api_keys has no effect/])
   t.same(read({ graphs: GRAPHS, auth: { ...auth, allow_langsmith_api_keys: false } }).notes, [])
+})
+
+t.test('a store of the application has no settings of the store of Weft', t => {
+  const index = { dims: 3, embed: './e.ts:embed' }
+  const app = read({ graphs: GRAPHS, store: { path: './s.py:open', ttl: { default_ttl: 1 }, index } })
+  t.match(app, { store: './s.py:open', item_ttl: null, index: null })
+  t.match(app.notes, [/: store\.ttl has no effect: /, /: store\.index has no effect: /])
+  const pathOf = (path: string) => read({ graphs: GRAPHS, store: { path } }).store
+  t.equal(pathOf('package.stores.open_store'), 'package.stores:open_store', 'the export of a module')
+  t.equal(pathOf('package.stores:open_store'), 'package.stores:open_store')
+  t.equal(pathOf('./stores.mjs'), './stores.mjs', 'the default export')
+  t.end()
+})
+
+t.test('a checkpointer of the application gets copies of the checkpoints of graphs in Python', t => {
+  const [python, javascript] = [{ p: './p.py:p' }, { j: './j.mjs:j' }]
+  const about = (graphs: object, checkpointer: object) => {
+    const { checkpointer: path, notes } = read({ graphs, checkpointer })
+    return [path, notes.join(' ')]
+  }
+  const path = './c.py:open'
+  t.match(about(python, { path }), [path, /^\S+: checkpointer\.path: \S+ gets a copy of each checkpoint/])
+  t.match(about(python, { path: 'c.open', backend: 'custom' }), ['c:open', /Weft reads none of them/])
+  t.notMatch(about(python, { path })[1], /only checkpoints/)
+  t.match(about({ ...python, ...javascript }, { path }), [path, /Only checkpoints of graphs in Python are copied/])
+  t.match(about(javascript, { path }), [null, /checkpointer\.path has no effect: only checkpoints of graphs in Python/])
+  t.match(about(python, { path: './c.mjs:c' }), [null, /checkpointer\.path has no effect/])
+  t.match(about(python, { backend: 'mongo' }), [null, /checkpointer\.backend has no effect: .* MONGODB_URL/])
+  t.same(about(python, { backend: 'default' }), [null, ''])
+  t.match(sentence({ graphs: python, checkpointer: { backend: 'custom' } }), /: checkpointer\.path must name/)
+  t.end()
 })
 
 t.test('webhook headers take the variables with the prefix, and only these', async t => {

@@ -1,6 +1,6 @@
 /**
- * The app host of an application as its parent sees it: the child process that runs `auth`, `http.app` and
- * `store.index.embed` (host/app/main.ts). It is started again when it ends; a call while it is not ready is refused with `unavailable`,
+ * The app host of an application as its parent sees it: the child process that runs `auth`, `http.app`,
+ * `store.path` and `store.index.embed` (host/app/main.ts). It is started again when it ends; a call while it is not ready is refused with `unavailable`,
  * never answered without it. A child whose event loop is blocked for 5 s is killed, unless it is still importing the code.
  */
 import { fileURLToPath } from 'node:url'

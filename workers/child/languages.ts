@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type AppConfig, readAppConfig, settingsOf } from '../../schemas/application.js'
-import { type AppSource, type Language, localFolders, readDescription } from '../../schemas/description.js'
+import { type AppSource, exportOf, type Language, localFolders, readDescription } from '../../schemas/description.js'
 import { nodeProgram, type Program } from './start.js'
 
 const JAVASCRIPT_HOST = fileURLToPath(new URL('../../programs/host.js', import.meta.url))
@@ -59,7 +59,7 @@ function descriptionOf(app: string, env: Env, read = textOf): string {
   const folder = dirname(app)
   try {
     const config = readAppConfig({ path: app, env, read })
-    const { notes, serde } = config
+    const { notes, serde, checkpointer } = config
     const folders = localFolders(config.dependencies, folder)
     const graphs = config.graphs.filter(({ language }) => language === 'python').map(rowOf)
     const hello = { ...settingsOf(config, { ...config.env, ...env }), notes }
@@ -70,10 +70,17 @@ function descriptionOf(app: string, env: Env, read = textOf): string {
       env: config.env,
       hello,
       serde,
+      checkpointer: checkpointer === null ? null : exported(checkpointer, folder),
     })
   } catch (error) {
     return JSON.stringify({ folder, hello: { error: (error as Error).message } })
   }
+}
+
+/** Members of an Export in Python. */
+function exported(text: string, folder: string) {
+  const { file, module, name } = exportOf(text, folder)
+  return { text, place: file ?? module ?? '', name }
 }
 
 const rowOf = ({ graph_id, description, file, module, name, error, config, context }: AppConfig['graphs'][number]) => ({

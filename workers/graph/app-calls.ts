@@ -1,5 +1,5 @@
 /**
- * Questions to code of the application beside runs. A question about a graph, the embedder, the encryption and user
+ * Questions to code of the application beside runs. A question about a graph, the embedder, the encryption, the store and user
  * interfaces have dedicated processes; a question about a thread goes to a host of runs.
  */
 import type { Lifecycle } from '../../bus/lifecycle.js'
@@ -7,6 +7,7 @@ import { bytesHandler, type Handler, jsonHandler } from '../../bus/serve.js'
 import { type EmbedCall, type UiCall, validateEmbedCall, validateUiCall } from '../../schemas/app-host.js'
 import type { SchemasCall } from '../../schemas/host.js'
 import type { startAppHost } from './app-host.js'
+import type { openAppStore } from './app-store.js'
 import { type DescriberOptions, openDescriber } from './describer.js'
 import { openEmbedder } from './embedder.js'
 import type { openEncryptor } from './encryptor.js'
@@ -24,6 +25,7 @@ interface Options {
   supervisor: ReturnType<typeof openSupervisor>
   hosts: ReturnType<typeof startPools>
   appHost: Awaited<ReturnType<typeof startAppHost>>
+  appStore: Awaited<ReturnType<typeof openAppStore>> | null
   encryptor: Awaited<ReturnType<typeof openEncryptor>> | null
   /** The application has `store.index`: its embedder is started at once. */
   indexes: boolean
@@ -37,7 +39,8 @@ export interface AppCalls {
   readTypes(graph_id: string): Promise<void>
 }
 
-export function openAppCalls({ child, life, supervisor, hosts, appHost, encryptor, indexes }: Options): AppCalls {
+export function openAppCalls(options: Options): AppCalls {
+  const { child, life, supervisor, hosts, appHost, appStore, encryptor, indexes } = options
   const describer = openDescriber({ ...child, onFrame: supervisor.onFrame, onExit: supervisor.onHostEnd })
   life.push({ name: 'describer', stop: () => describer.stop() })
   const embedder = openEmbedder({ ...child, parts: ['embed'] })
@@ -50,7 +53,7 @@ export function openAppCalls({ child, life, supervisor, hosts, appHost, encrypto
     const language = hosts.languageOf(callIn(bytes).graph_id)
     return supervisor.call(await describer.host(language), bytes)
   })
-  const onThreads = { state: call, history: call, update: call }
+  const onThreads = { state: call, history: call, update: call, forget: call }
   const handlers: { [verb: string]: Handler } = {
     ...onThreads,
     ...{ draw: describe, schemas: describe, subgraphs: describe },
@@ -59,6 +62,7 @@ export function openAppCalls({ child, life, supervisor, hosts, appHost, encrypto
     start: bytesHandler(supervisor.take),
   }
   if (appHost !== null) handlers.check = bytesHandler(async bytes => ({ body: await appHost.check(bytes) }))
+  if (appStore !== null) handlers.items = bytesHandler(async bytes => ({ body: await appStore.call(bytes) }))
   if (encryptor !== null) handlers.encrypt = bytesHandler(async bytes => ({ body: await encryptor.call(bytes) }))
   return {
     handlers,

@@ -34,6 +34,7 @@ import { keepAnnounced } from './announce.js'
 import { openAppCalls } from './app-calls.js'
 import { watchAppFiles } from './app-files.js'
 import { startAppHost } from './app-host.js'
+import { openAppStore } from './app-store.js'
 import { openEncryptor } from './encryptor.js'
 import { reasonOf } from './host-end.js'
 import type { HostOptions } from './host-process.js'
@@ -149,6 +150,8 @@ export async function startGraphs(
   if (appHost !== null) life.push({ name: 'app host', stop: () => appHost.stop() })
   const encryptor = hello.encryption ? await openEncryptor(child) : null
   if (encryptor !== null) life.push({ name: 'encryption', stop: () => encryptor.stop() })
+  const appStore = hello.app_store ? await openAppStore(child) : null
+  if (appStore !== null) life.push({ name: 'store of the application', stop: () => appStore.stop() })
   const revision = deployed === undefined ? {} : { revision: deployed.revision }
   const registration: Registration = {
     app: config.app_id,
@@ -165,6 +168,8 @@ export async function startGraphs(
     http: hello.http ?? null,
     webhooks: hello.webhooks ?? null,
     item_index: hello.item_index ?? null,
+    app_store: appStore !== null,
+    app_checkpointer: hello.app_checkpointer ?? null,
     encryption: encryptor?.handlers ?? null,
   }
   // The files of a revision do not change.
@@ -180,7 +185,16 @@ export async function startGraphs(
     })
     life.push({ name: 'files of the application', quiet: () => files.stop() })
   }
-  const calls = openAppCalls({ child, life, supervisor, hosts, appHost, encryptor, indexes: hello.item_index != null })
+  const calls = openAppCalls({
+    child,
+    life,
+    supervisor,
+    hosts,
+    appHost,
+    appStore,
+    encryptor,
+    indexes: hello.item_index != null,
+  })
   const served = serve(link, `host.${pool}`, 'graphs', calls.handlers, { isReady: calls.isReady })
   life.push({ name: 'host calls', quiet: () => served.quiet() })
   await reportFigures({ config, link, life, pool, supervisor, hosts })

@@ -46,9 +46,10 @@ export function startPools({ languages, programOf, ...options }: PoolsOptions): 
   }
 }
 
-/** All graphs, and the settings of langgraph.json, which every host reports alike. */
+/** All graphs, and the settings of langgraph.json, which every host reports alike but for `app_checkpointer`. */
 function merged(hellos: readonly Hello[]): Hello {
   const error = hellos.find(hello => hello.error !== null)?.error ?? null
   const notes = [...new Set(hellos.flatMap(hello => hello.notes ?? []))]
-  return { ...hellos[0]!, error, graphs: hellos.flatMap(({ graphs }) => graphs), notes }
+  const app_checkpointer = hellos.find(hello => hello.app_checkpointer != null)?.app_checkpointer ?? null
+  return { ...hellos[0]!, error, graphs: hellos.flatMap(({ graphs }) => graphs), app_checkpointer, notes }
 }

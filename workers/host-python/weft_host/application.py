@@ -8,13 +8,16 @@ import inspect
 import os
 import re
 import traceback
+from contextlib import AsyncExitStack
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from .app.description import Export
 from .description import Description, GraphSource
 from .factory import Graph, compiled, inputs_of
 from .modules import advice_on, extend_path, import_module
 from .objects import JsonObject
+from .storage.copies import CheckpointCopies, open_copies
 from .storage.serde import Serde
 
 # The first langgraph that shows interrupts in the mode `values`; earlier ones show them in `updates` only.
@@ -32,6 +35,10 @@ class Application:
         self.execution = execution_of(self.library)
         self.values_have_interrupts = not is_before(self.library, INTERRUPTS_IN_VALUES)
         self.serde = Serde.of(description.serde)
+        self.description = description
+        # The checkpointer that the application brings, and what closes it.
+        self.copies: CheckpointCopies | None = None
+        self.stack = AsyncExitStack()
         folder = Path(description.folder)
         extend_path([folder, *(Path(each) for each in description.dependencies)])
         # Those of its code: first that of langgraph.json.
@@ -39,6 +46,19 @@ class Application:
         self.folders = [os.path.realpath(each) for each in (folder, *description.dependencies, *graphs)]
         rows = [self.add(source, folder) for source in description.graphs]
         self.hello: JsonObject = {"error": None, "graphs": rows, "library": self.library, **description.hello}
+
+    async def open_checkpointer(self) -> None:
+        """Opens that of `checkpointer.path`. Raises ValueError with one sentence."""
+        given = self.description.checkpointer
+        if given is None:
+            return
+        export = Export(**given, folder=self.description.folder)
+        self.copies = await open_copies(self.stack, export.load("checkpointer.path"), export.text)
+        if not self.copies.deletes:
+            note = f"{export.text} has no adelete_thread: it keeps the checkpoints of threads that are deleted."
+            self.hello["notes"] = [*self.hello.get("notes", ()), note]
+        elif self.graphs:
+            self.hello["app_checkpointer"] = next(iter(self.graphs))
 
     def add(self, source: GraphSource, folder: Path) -> JsonObject:
         """Loads one graph. Returns its row of the hello frame."""

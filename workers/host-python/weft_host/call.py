@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .describe import draw, schemas, subgraphs
 from .factory import AnyGraph
@@ -39,7 +39,7 @@ async def called(host: Host, call: JsonObject, options: SaverOptions) -> AsyncGe
     place = place_in(call.get("checkpoint"))
     config = member(call, "config")
     configurable = {**member(config, "configurable"), **place, "thread_id": options.thread_id}
-    saver = WeftSaver(options, host.application.serde)
+    saver = WeftSaver(replace(options, copies=host.application.copies), host.application.serde)
     access = ACCESS.get(call["verb"], "assistants.read")
     # The store is the one of runs: outside of a run, its operations are refused in one sentence.
     async with found.use(
@@ -100,10 +100,18 @@ async def answer_description(host: Host, slot: int, call: JsonObject) -> bytes:
         return await describe(call, target.graph)
 
 
+async def answer_forget(host: Host, slot: int, call: JsonObject) -> bytes:
+    """Removes the copies of a thread."""
+    if (copies := host.application.copies) is not None and copies.deletes:
+        await copies.saver.adelete_thread(call["thread_id"])
+    return b"null"
+
+
 HANDLERS: dict[str, Callable[[Host, int, JsonObject], Awaitable[bytes]]] = {
     "state": answer_state,
     "history": answer_history,
     "update": answer_update,
+    "forget": answer_forget,
     "draw": answer_description,
     "schemas": answer_description,
     "subgraphs": answer_description,

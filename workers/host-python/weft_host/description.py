@@ -58,6 +58,8 @@ class Description:
     hello: JsonObject = field(default_factory=no_values)
     # `checkpointer.serde`.
     serde: JsonObject = field(default_factory=no_values)
+    # `checkpointer.path`: members of an Export.
+    checkpointer: JsonObject | None = None
 
 
 def read_description(text: str) -> Description:

@@ -12,7 +12,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import socket
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import orjson
@@ -31,6 +33,8 @@ from .watchdog import Watchdog, current_slot
 # New objects before the garbage collector runs: short runs make thousands, and nearly all are freed by their counters.
 # 10 % of the CPU time of a one-step run.
 YOUNG = (50_000, 50, 100)
+# The supervisor waits for 3 s.
+CLOSE_S = 2.5
 
 
 def main() -> None:
@@ -52,6 +56,11 @@ async def serve(watchdog: Watchdog, threads: SlotThreads) -> None:
     if folder := os.environ.get("WEFT_LOOPBACK"):
         register_loopback(folder)
     hello, application = load()
+    if application is not None:
+        try:
+            await application.open_checkpointer()
+        except ValueError as error:
+            hello, application = failed(error)
     host = Host(application, threads) if application is not None else None
     # The loaded modules stay: the garbage collector need not walk it.
     gc.collect()
@@ -67,11 +76,29 @@ async def serve(watchdog: Watchdog, threads: SlotThreads) -> None:
 
     # Without its parent no process waits for results of this host.
     _, pipe = await asyncio.get_running_loop().create_unix_connection(
-        lambda: Pipe(on_frame, lambda: leave(0)), sock=socket.socket(fileno=PIPE_FD)
+        lambda: Pipe(on_frame, end_with(application)), sock=socket.socket(fileno=PIPE_FD)
     )
     if host is not None:
         host.connected = pipe
     pipe.send(FromHost.HELLO, body=orjson.dumps(hello))
+
+
+def end_with(application: Application | None) -> Callable[[], None]:
+    """What the end of the pipe does: a checkpointer of the application is closed."""
+    if application is None or application.copies is None:
+        return lambda: leave(0)
+    loop, stack = asyncio.get_running_loop(), application.stack
+    # The end of the pipe follows it.
+    loop.add_signal_handler(signal.SIGTERM, lambda: None)
+    ending: list[asyncio.Task[None]] = []
+
+    async def end() -> None:
+        try:
+            await asyncio.wait_for(stack.aclose(), CLOSE_S)
+        finally:
+            leave(0)
+
+    return lambda: ending.append(loop.create_task(end()))
 
 
 def load() -> tuple[dict[str, Any], Application | None]:
@@ -79,8 +106,12 @@ def load() -> tuple[dict[str, Any], Application | None]:
     try:
         application = Application(read_description(os.environ.get("WEFT_DESCRIPTION", "")))
     except ValueError as error:
-        return {"error": str(error), "graphs": []}, None
+        return failed(error)
     return application.hello, application
+
+
+def failed(error: ValueError) -> tuple[dict[str, Any], None]:
+    return {"error": str(error), "graphs": []}, None
 
 
 def report_exits(watchdog: Watchdog) -> None:

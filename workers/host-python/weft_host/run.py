@@ -180,6 +180,7 @@ class Run(RunState):
             # Checkpoints do not store identities.
             metadata={key: value for key, value in metadata.items() if not key.startswith("langgraph_auth_")},
             failed=self.fail,
+            copies=self.host.application.copies,
         )
         self.saver = WeftSaver(options, self.host.application.serde)
         return self.saver

@@ -18,12 +18,13 @@ import { type AuthHandlers, check, handlersOf } from './auth.js'
 import { type Embedder, embed, embedFile, loadEmbedder } from './embed.js'
 import { serveHttp } from './http.js'
 import { type PythonEncryption, type PythonPart, startPython } from './python.js'
+import { type OpenStore, openStore } from './store.js'
 import { bundleUi } from './ui.js'
 
 /** The code of the application has this time to answer a check. */
 const CHECK_MS = 5_000
-/** A key service is called over a network. */
-const ENCRYPT_MS = 25_000
+/** A key service, and the database of a store, are called over a network. */
+const REMOTE_MS = 25_000
 const encoder = new TextEncoder()
 
 const { WEFT_APP: path = '', WEFT_NOTES_FD: notes, WEFT_APP_PARTS: parts = '', WEFT_APP_SOCKETS: sockets } = process.env
@@ -33,17 +34,18 @@ const watchdog = startWatchdog(notes === undefined ? null : Number(notes), 1)
 const stream = new Socket({ fd: 3 })
 /** Its process is a child of this one. */
 let pythonPart: PythonPart | null = null
+let store: OpenStore | null = null
 let isEnding = false
 // The parent process has ended, or wants this one to: no process waits for answers.
 for (const event of ['end', 'close', 'error']) stream.on(event, () => void end())
 async function end(): Promise<void> {
   if (isEnding) return
   isEnding = true
-  await pythonPart?.stop()
+  await Promise.allSettled([pythonPart?.stop(), store?.close()])
   process.exit(0)
 }
-// The end of the pipe follows it, and gives Python time to end the lifespan of `http.app`.
-process.on('SIGTERM', () => void (pythonPart === null ? process.exit(143) : end()))
+// The end of the pipe follows it, and gives Python time to end the lifespan of `http.app`, and a store time to close.
+process.on('SIGTERM', () => void (pythonPart === null && store === null ? process.exit(143) : end()))
 const write = frameWriter(stream)
 
 interface Loaded {
@@ -65,6 +67,7 @@ async function load(): Promise<Loaded> {
     embed: has('embed') ? (index?.embed ?? null) : null,
     encryption: has('encryption') ? config.encryption : null,
     http: has('http') && sockets !== undefined ? config.http.app : null,
+    store: has('store') ? config.store : null,
   }
   const languages = languagesOfParts(named, config.graphs)
   const of = (language: string): Parts => ({
@@ -72,19 +75,25 @@ async function load(): Promise<Loaded> {
     embed: languages.embed === language ? named.embed : null,
     encryption: languages.encryption === language ? named.encryption : null,
     http: languages.http === language ? named.http : null,
+    store: languages.store === language ? named.store : null,
   })
   for (const [name, value] of Object.entries(env)) process.env[name] ??= value
-  const { auth, embed, http } = of('javascript')
+  const { auth, embed, http, store: ownStore } = of('javascript')
   const authFile = auth === null ? null : exportOf(auth, folder).file
   const embedderFile = embed === null ? null : embedFile(index!, folder)
   const appFile = http === null ? null : exportOf(http, folder).file
-  const files = [authFile, embedderFile, appFile].filter(file => file !== null)
+  const storeFile = ownStore === null ? null : exportOf(ownStore, folder).file
+  const files = [authFile, embedderFile, appFile, storeFile].filter(file => file !== null)
   // A loader of the application may want to see what is imported.
   if (!hasLoader(node_loader)) await preloadSdk(files)
   await prepareLoading(folder, files, node_loader, process.env)
   registerLogger(() => undefined, process.env.LOG_LEVEL)
   const inPython = of('python')
   if (Object.values(inPython).some(part => part !== null)) pythonPart = await loadPython(config, inPython)
+  store =
+    ownStore === null
+      ? (pythonPart?.store ?? null)
+      : await openStore(await importPart('store.path', ownStore, folder), ownStore)
   return {
     config,
     auth: auth === null ? (pythonPart?.auth ?? null) : handlersOf(await importPart('auth.path', auth, folder), auth),
@@ -97,7 +106,7 @@ async function load(): Promise<Loaded> {
 
 function loadPython(
   { folder, dependencies }: AppConfig,
-  { auth, embed, encryption, http }: Parts,
+  { auth, embed, encryption, http, store }: Parts,
 ): Promise<PythonPart> {
   if (python === undefined) throw new Error('the application has parts in Python, and no Python was found for them')
   const exportIn = (text: string | null): PythonExport | null => {
@@ -116,6 +125,7 @@ function loadPython(
       embed: isProvider ? { text: embed!, place: embed!, name: null } : embedder,
       encryption: exportIn(encryption),
       http: exportIn(http),
+      store: exportIn(store),
       sockets: sockets ?? null,
     },
     env: process.env,
@@ -164,7 +174,11 @@ async function answer({ config, auth, embedder, encryption, dims }: Loaded, body
       console.error('An encryption handler failed:', error)
       throw failure('unavailable', HANDLER_FAILED)
     })
-    return within(ENCRYPT_MS, asked, 'The encryption handlers did not answer in time', 'unavailable')
+    return within(REMOTE_MS, asked, 'The encryption handlers did not answer in time', 'unavailable')
+  }
+  if (head.verb === 'items') {
+    if (store === null) throw failure('internal', 'The application has no store.path')
+    return within(REMOTE_MS, store.answer(rest), 'The store of the application did not answer in time', 'unavailable')
   }
   if (head.verb === 'ui') return userInterface(config, head.graph_id)
   if (auth === null) throw failure('internal', 'The application has no auth')
@@ -212,7 +226,7 @@ const hello = (loaded: Partial<Loaded>, error: string | null): AppHello => ({
 })
 
 const LATE =
-  'its auth, encryption, http.app or embedder did not finish loading in time: something at the top level of its module waits without end'
+  'its auth, encryption, http.app, store or embedder did not finish loading in time: something at the top level of its module waits without end'
 
 count(1)
 /** Parts in Python load in a process of their own, for which this one waits idle. */

@@ -36,6 +36,7 @@ import {
 } from '../../pipe.js'
 import type { AuthHandlers } from './auth.js'
 import type { Embedder } from './embed.js'
+import type { OpenStore } from './store.js'
 
 /** Below the root of the package: sources run from `dist`, where no Python is. */
 const PROGRAM = fileURLToPath(new URL('../../../../workers/host-python/start.py', import.meta.url))
@@ -54,6 +55,8 @@ export interface PythonPart {
   auth: AuthHandlers | null
   embedder: Embedder | null
   encryption: PythonEncryption | null
+  /** The store of `store.path`, which Python closes by itself. */
+  store: OpenStore | null
   /** The beginnings of the paths that `http.app` may handle, which Python serves by itself. */
   http: string[] | null
   /** Resolves when the process has ended. */
@@ -145,6 +148,7 @@ export async function startPython({ python, parts, env, memory_mb, notes, onEnd 
     auth: hello.auth === null ? null : handlersOf(hello.auth, ask),
     embedder: parts.embed === null ? null : embedderOf(ask),
     encryption: hello.encryption ? { handlers: hello.encryption, ask } : null,
+    store: parts.store === null ? null : { answer: batch => ask({ verb: 'items' }, batch), close: async () => {} },
     http: hello.http,
     async stop() {
       pipe.end()

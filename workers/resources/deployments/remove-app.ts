@@ -22,7 +22,7 @@ export async function removeApplication(deps: Deps, app: string): Promise<void> 
     const { rows, next } = await store.threads.list({ app, sort: 'created_at', order: 'asc', limit: PAGE })
     if (rows.length === 0 && next === null) return
     for (let at = 0; at < rows.length; at += CONCURRENCY) {
-      await Promise.all(rows.slice(at, at + CONCURRENCY).map(row => removeThread(deps, row)))
+      await Promise.all(rows.slice(at, at + CONCURRENCY).map(row => removeThread(deps, row, { copies: false })))
       if (performance.now() > until) throw fail('unavailable', 'Threads of the deployment are still being removed')
     }
   }

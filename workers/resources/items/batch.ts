@@ -2,12 +2,14 @@
 import type { Reply } from '../../../bus/serve.js'
 import type { Lease } from '../../../schemas/calls.js'
 import { fail, WeftError } from '../../../schemas/errors.js'
+import { jsonText } from '../../../schemas/exact.js'
 import type { ItemBatch, ItemOperation, ItemPut } from '../../../schemas/items/items.js'
 import type { Step } from '../../../store/steps.js'
 import { wholeApp } from '../access.js'
 import type { Deps } from '../context.js'
 import { itemText } from '../rows/text.js'
 import { embedItems } from '../vectors/embed.js'
+import { appStoreOf } from './app-store.js'
 import { getItem, listNamespaces, searchItems } from './read.js'
 import { putStep, removeStep } from './write.js'
 
@@ -16,6 +18,8 @@ export async function batch(deps: Deps, { run_id, attempt, token }: Lease, { ope
   const [run] = await deps.store.runs.summary([run_id])
   if (run === undefined || run.attempt !== attempt || run.token !== token) throw fail('fenced')
   const { app } = run
+  const own = await appStoreOf(deps, app)
+  if (own !== null) return { body: jsonText(await own.carryOut(operations)) }
   const puts = operations.filter(operation => operation.op === 'put')
   const vectors = await embedAll(deps, app, puts)
   const answers: string[] = []

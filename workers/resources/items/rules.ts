@@ -7,6 +7,7 @@ import type { AppSettings } from '../rows/app-settings.js'
 
 const MINUTE_MS = 60_000
 export const NO_ITEM = 'Item not found'
+export const NOT_YOURS = 'Not authorized'
 
 /**
  * Filters see the members of the value, and the namespace and the key in their place

@@ -8,12 +8,11 @@ import { type Access, seesObject } from '../access.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { embedItems } from '../vectors/embed.js'
-import { defaultsOf, expiryOf, NO_ITEM, seesItem } from './rules.js'
+import { defaultsOf, expiryOf, NO_ITEM, NOT_YOURS, seesItem } from './rules.js'
 
 /** Expired items removed in one commit. */
 const REMOVED = 500
 const TRIES = 50
-const NOT_YOURS = 'Not authorized'
 
 export const removeStep = (app: string, { namespace, key }: ItemRef): Extract<Step, { step: 'items.remove' }> => ({
   step: 'items.remove',

@@ -22,6 +22,10 @@ export interface PoolSettings {
   item_ttl: ItemTtlDefaults
   /** `store.index` */
   item_index: ItemIndex
+  /** `store.path`: the pool whose graph workers reach the store of the application. */
+  app_store: { pool: string }
+  /** `checkpointer.path`: a graph whose hosts remove copies of checkpoints. */
+  app_checkpointer: { pool: string; graph_id: string }
   encryption: AppHandlers
   /** `http`, for the edge */
   app_http: HttpConfig

@@ -2,7 +2,15 @@
 import type { UiCall } from '../../../schemas/app-host.js'
 import { fail, WeftError } from '../../../schemas/errors.js'
 import { jsonText, parseJson } from '../../../schemas/exact.js'
-import type { DrawCall, HistoryCall, SchemasCall, StateCall, SubgraphsCall, UpdateCall } from '../../../schemas/host.js'
+import type {
+  DrawCall,
+  ForgetCall,
+  HistoryCall,
+  SchemasCall,
+  StateCall,
+  SubgraphsCall,
+  UpdateCall,
+} from '../../../schemas/host.js'
 import { token } from '../../../schemas/ids.js'
 import { isObject, type JsonObject } from '../../../schemas/json.js'
 import { host } from '../../../schemas/subjects.js'
@@ -20,6 +28,7 @@ export type Question =
   | Omit<StateCall, 'graph_id' | 'thread_id' | 'config'>
   | Omit<HistoryCall, 'graph_id' | 'thread_id' | 'config'>
   | Omit<UpdateCall, 'graph_id' | 'thread_id' | 'config'>
+  | Omit<ForgetCall, 'graph_id' | 'thread_id' | 'config'>
   | Omit<DrawCall, 'graph_id' | 'thread_id' | 'config'>
   | Omit<SchemasCall, 'graph_id' | 'thread_id' | 'config'>
   | Omit<SubgraphsCall, 'graph_id' | 'thread_id' | 'config'>

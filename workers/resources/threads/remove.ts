@@ -14,6 +14,7 @@ import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { cancel, ignoreEnded, REASONS } from '../runs/cancel.js'
 import { WATCH_MS } from '../runs/holders.js'
 import { clearKeys } from '../runs/idempotency.js'
+import { askHost } from '../state/ask-graph.js'
 
 /**
  * How long a run may take to stop, also one whose worker is dead; then its thread is removed without it, and its saves are
@@ -28,14 +29,18 @@ const PAGE = 500
 
 const AT_ONCE = 32
 
-/** Hides the thread, stops its runs, removes everything. Repeatable; an idle thread is removed in one write. */
-export async function removeThread(deps: Deps, row: ThreadRow): Promise<void> {
+/**
+ * Hides the thread, stops its runs, removes everything. Repeatable; an idle thread is removed in one write. `copies`: also
+ * those of a checkpointer that the application brings; else the thread stays. Nobody can remove them once the application is gone.
+ */
+export async function removeThread(deps: Deps, row: ThreadRow, { copies = true } = {}): Promise<void> {
   const { store } = deps
   const { thread_id } = row
   if (row.active !== null || row.queue.length > 0) {
     await hide(deps, row)
     await stopRuns(deps, row.app, thread_id)
   }
+  if (copies) await removeCopies(deps, row)
   const runs = await findReadable(deps, thread_id)
   await store.apply([clearCrons(thread_id), clearKeys(thread_id), { step: 'threads.remove', thread_id }])
   announceNews(deps.link, thread_id, { app: row.app, removed: true })
@@ -43,6 +48,15 @@ export async function removeThread(deps: Deps, row: ThreadRow): Promise<void> {
     await Promise.all(runs.slice(at, at + AT_ONCE).map(run => endStream(deps, run)))
   // A thread that no run was claimed on has none.
   if (row.claim_no > 0) await purgeSpans(deps.link, deps.mux, token('thread', thread_id))
+}
+
+/** Its checkpoints in the checkpointer of the application (`checkpointer.path`). */
+async function removeCopies(deps: Deps, { app, thread_id }: ThreadRow): Promise<void> {
+  const all = await deps.settings.of('app_checkpointer', app)
+  if (all.length === 0) return
+  const active = await deps.apps.poolFor(app, all[0]!.pool)
+  const found = all.find(({ pool }) => pool === active)
+  if (found !== undefined) await askHost(deps, { app, thread_id, graph_id: found.graph_id }, { verb: 'forget' })
 }
 
 /** Clients no longer see it or add runs to it, and the sweeper removes it after a crash. */

@@ -1,1 +1,1 @@
-"""The Python part of an app host: `auth`, `encryption`, `http.app` and `store.index.embed` of an application."""
+"""The Python part of an app host: what an application brings beside its graphs."""

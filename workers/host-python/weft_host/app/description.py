@@ -52,6 +52,7 @@ class AppDescription:
     embed: Export | None
     encryption: Export | None
     http: Export | None
+    store: Export | None
     # The folder of the sockets that the edge and `http.app` share.
     sockets: str | None
 
@@ -72,7 +73,7 @@ def read_app_description(text: str) -> AppDescription:
             found = members.pop(part, None)
             return None if found is None else Export(**found, folder=folder)
 
-        parts = {part: export(part) for part in ("auth", "embed", "encryption", "http")}
+        parts = {part: export(part) for part in ("auth", "embed", "encryption", "http", "store")}
         return AppDescription(**parts, **members)
     except (TypeError, KeyError, ValueError) as error:
         raise ValueError(f"WEFT_DESCRIPTION has other members than expected: {error}") from None

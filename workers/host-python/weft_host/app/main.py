@@ -12,7 +12,7 @@ import os
 import socket
 import traceback
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -28,6 +28,9 @@ from .embed import Embedder
 from .encryption import EncryptionHandlers
 from .http import HttpServer
 from .loopback import register_loopback
+
+if TYPE_CHECKING:
+    from .store import OwnStore
 
 # Every call and every request counts as this slot: the watchdog reports only code that has one.
 SLOT = 1
@@ -53,6 +56,7 @@ class AppHost:
         self.embedder: Embedder | None = None
         self.encryption: EncryptionHandlers | None = None
         self.http: HttpServer | None = None
+        self.store: OwnStore | None = None
         self.pipe: Pipe | None = None
         # A task without a reference may be collected.
         self.tasks: set[asyncio.Task[None]] = set()
@@ -62,6 +66,7 @@ class AppHost:
             "embed": self.embed,
             "encrypt": self.encrypt,
             "encryption_context": self.encryption_context,
+            "items": self.items,
         }
 
     async def serve(self, description: str) -> None:
@@ -98,6 +103,12 @@ class AppHost:
         if description.encryption is not None:
             found = description.encryption.load("encryption.path")
             self.encryption = EncryptionHandlers(found, description.encryption.text)
+        if description.store is not None:
+            # Its import of LangGraph takes most of a second.
+            from .store import OwnStore
+
+            self.store = OwnStore()
+            await self.store.open(description.store.load("store.path"), description.store.text)
         if description.http is not None and description.sockets is not None:
             app = description.http.load("http.app")
             self.http = HttpServer(app, description.http.text, description.sockets, self.watchdog.use)
@@ -147,8 +158,12 @@ class AppHost:
         assert self.encryption is not None
         return await self.encryption.context(head)
 
+    async def items(self, head: dict[str, Any], body: bytes) -> bytes:
+        assert self.store is not None
+        return await self.store.answer(body)
+
     def on_end(self) -> None:
-        """The parent has ended, or wants this process to: `http.app` may end its lifespan."""
+        """The parent has ended, or wants this process to: `http.app` may end its lifespan, and a store is closed."""
         ending = asyncio.get_running_loop().create_task(self.end())
         self.tasks.add(ending)
 
@@ -156,5 +171,7 @@ class AppHost:
         try:
             if self.http is not None:
                 await self.http.stop()
+            if self.store is not None:
+                await self.store.stack.aclose()
         finally:
             leave(0)

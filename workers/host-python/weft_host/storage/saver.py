@@ -23,6 +23,7 @@ from ..limits import LARGEST_STATE, StateTooLarge
 from ..objects import JsonObject
 from ..packed import cutter, unpack
 from .base_saver import BaseSaver
+from .copies import CheckpointCopies
 from .outbox import Entry, Outbox, Part
 from .serde import Serde, json_bytes, json_object
 from .tuples import Put, Write, Writes, config_of, contains, ordered, reference_of, remember, size_of
@@ -58,6 +59,8 @@ class SaverOptions:
     keep: bool = False
     # A save failed, or is too large.
     failed: Callable[[BaseException], None] = lambda error: None
+    # The checkpointer of the application.
+    copies: CheckpointCopies | None = None
 
 
 class WeftSaver(BaseSaver):
@@ -66,6 +69,7 @@ class WeftSaver(BaseSaver):
         self.serde = cast(Any, serde)
         self.transport, self.thread_id = options.transport, options.thread_id
         self.next_seq, self.metadata = options.next_seq, options.metadata
+        self.copies = options.copies
         self.newest_put: dict[str, Put] = {}
         self.all_puts: dict[tuple[str, str], Put] | None = {} if options.keep else None
         self.written: dict[tuple[str, str], Writes] = {}
@@ -222,6 +226,8 @@ class WeftSaver(BaseSaver):
             "refs": refs,
         }
         await self.outbox.add(thread_id, Part((entry, envelope, meta), blobs))
+        if self.copies is not None:
+            await self.copies.put((thread_id, ns, parent), checkpoint, full, new_versions)
         return config_of(thread_id, ns, checkpoint_id)
 
     def keep_put(self, ns: str, put: Put) -> None:
@@ -255,6 +261,8 @@ class WeftSaver(BaseSaver):
                 entry["path"] = task_path
             entries.append((entry, data))
         await self.outbox.add(thread_id, Part(writes=entries))
+        if self.copies is not None:
+            await self.copies.put_writes((thread_id, ns, checkpoint_id), writes, task_id, task_path)
 
     async def adelete_thread(self, thread_id: str) -> None:
         raise RuntimeError("A run cannot delete its own thread.")
