@@ -226,6 +226,7 @@ const ROWS: readonly Row[] = [
   { method: 'POST', path: '/v1/projects/:deployment_id/revisions/:revision_id/deploy_logs', answer: 'json', subject: rpc('deployments', 'deploy_logs'), auth: 'control' },
   { method: 'POST', path: '/v1/projects/:deployment_id/deploy_logs', answer: 'json', subject: rpc('deployments', 'runtime_logs'), auth: 'control' },
   { method: 'POST', path: '/v2/deployments/:deployment_id/upload-url', answer: 'json', subject: rpc('deployments', 'upload_url'), auth: 'control' },
+  { method: 'POST', path: '/v2/deployments/:deployment_id/push-token', answer: 'json', subject: rpc('deployments', 'push_token'), auth: 'control' },
   { method: 'PUT', path: '/v2/deployments/:deployment_id/uploads/:upload_id', answer: 'upload', subject: rpc('deployments', 'upload_begin'), auth: 'signed' },
   { method: 'GET', path: '/v2/listeners', answer: 'json', subject: rpc('deployments', 'listeners'), auth: 'control' },
   { method: 'GET', path: '/v2/listeners/:listener_id', answer: 'json', subject: rpc('deployments', 'listener'), auth: 'control' },

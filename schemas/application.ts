@@ -7,16 +7,17 @@ import typia, { type IValidation, type tags } from 'typia'
 import {
   AppConfigError,
   type AppSource,
+  checkpointerOf,
   type Description,
   exportOf,
   type GraphSource,
   parse,
   readDescription,
+  storeOf,
   VARIABLES,
 } from './description.js'
 import type { ItemTtlDefaults } from './items/items.js'
 import { isObject, type JsonObject } from './json.js'
-import { type CheckpointerSection, checkpointerOf, type StoreSection, storeOf } from './own-storage.js'
 import { readable } from './problems.js'
 import { type TtlDefaults, validateTtlDefaults } from './threads.js'
 import {
@@ -214,8 +215,8 @@ interface Sections {
   python_version?: string | number
   dependencies?: (string & tags.MinLength<1>)[]
   node_loader?: string & tags.MinLength<1>
-  checkpointer?: CheckpointerSection
-  store?: StoreSection<StoreIndex>
+  checkpointer?: { ttl?: TtlDefaults; serde?: JsonObject; path?: ExportPath; backend?: string }
+  store?: { ttl?: ItemTtlDefaults; index?: StoreIndex; path?: ExportPath }
   auth?: AuthConfig
   encryption?: { path: string & tags.MinLength<1> }
   http?: HttpSection
@@ -223,6 +224,8 @@ interface Sections {
   ui?: { [name: string]: string }
   ui_config?: { shared?: string[] }
 }
+
+type ExportPath = string & tags.MinLength<1>
 
 interface HttpSection {
   app?: string & tags.MinLength<1>

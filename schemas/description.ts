@@ -201,6 +201,52 @@ function textAt(section: unknown, name: string): string | null {
   return typeof value === 'string' ? value : null
 }
 
+/** Other servers name the export of a module of Python behind a dot, too: `package.module.export`. */
+const exportIn = (path: string): string =>
+  path.includes(':') || exportOf(path, '/').module === null ? path : path.replace(/\.(\w+)$/, ':$1')
+
+/** The meaning of `store`, with a sentence for each setting of the store of Weft that has no effect beside `store.path`. */
+export function storeOf<Ttl, Index>(
+  file: string,
+  { ttl, index, path }: { ttl?: Ttl; index?: Index; path?: string } = {},
+) {
+  if (path === undefined) return { store: null, item_ttl: ttl ?? null, index: index ?? null, notes: [] }
+  const notes = Object.entries({ ttl, index }).flatMap(([key, value]) =>
+    value === undefined
+      ? []
+      : [`${file}: store.${key} has no effect: items are in the store of store.path, which has settings of its own.`],
+  )
+  return { store: exportIn(path), item_ttl: null, index: null, notes }
+}
+
+/**
+ * The checkpointer that gets copies, and sentences about it; null without graphs in Python, whose hosts alone open it. Throws
+ * an AppConfigError for `backend: "custom"` without a path.
+ */
+export function checkpointerOf(
+  file: string,
+  { path, backend = 'default' }: { path?: string; backend?: string } = {},
+  graphs: readonly GraphSource[],
+): { checkpointer: string | null; notes: string[] } {
+  if (path === undefined) {
+    if (backend === 'custom')
+      throw new AppConfigError(`${file}: checkpointer.path must name the checkpointer of "backend": "custom".`)
+    return { checkpointer: null, notes: backend === 'default' ? [] : [`${file}: ${NO_BACKEND}`] }
+  }
+  const languages = new Set(graphs.map(({ language }) => language))
+  const checkpointer = exportIn(path)
+  if (exportOf(checkpointer, '/').language !== 'python' || !languages.has('python'))
+    return { checkpointer: null, notes: [`${file}: checkpointer.path has no effect: ${ONLY_PYTHON}.`] }
+  const others = languages.has('javascript') ? ` ${ONLY_PYTHON[0]!.toUpperCase()}${ONLY_PYTHON.slice(1)}.` : ''
+  return { checkpointer, notes: [`${file}: checkpointer.path: ${checkpointer} ${COPIES}${others}`] }
+}
+
+const NO_BACKEND =
+  'checkpointer.backend has no effect: checkpoints are in the store of Weft, which DATABASE_URI or MONGODB_URL may name.'
+const ONLY_PYTHON = 'only checkpoints of graphs in Python are copied, to a checkpointer in Python'
+const COPIES =
+  'gets a copy of each checkpoint of a thread, and Weft reads none of them: states, histories, forks and runs that continue are those of its own store. Copies and prunes of threads do not reach it.'
+
 /** `package.module`, which only Python has: a file has a path or the extension of JavaScript or Python. */
 const isModule = (place: string): boolean =>
   /^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/.test(place) && !/\.([cm]?[jt]sx?|pyi?)$/.test(place)

@@ -188,6 +188,7 @@ const OPERATIONS: { readonly [route: string]: Operation } = {
   'POST /v1/projects/:deployment_id/revisions/:revision_id/build_logs': { summary: 'Lines of the build', body: 'LogQuery', answer: 'Object' },
   'POST /v1/projects/:deployment_id/revisions/:revision_id/deploy_logs': { summary: 'Lines of the deploy', body: 'LogQuery', answer: 'Object' },
   'POST /v2/deployments/:deployment_id/upload-url': { summary: 'Get the address to which the source of a deployment is uploaded', answer: 'Object' },
+  'POST /v2/deployments/:deployment_id/push-token': { summary: 'Ask for the token of a registry of the server, which is always refused: there is none', answer: 'Object' },
   'PUT /v2/deployments/:deployment_id/uploads/:upload_id': { summary: 'Upload the source of a deployment, a gzipped tar archive', body: { types: ['application/octet-stream'] }, answer: 'Object', query: ['expires', 'signature'] },
   'GET /v2/listeners': { summary: 'List listeners: there are none', answer: 'Object', query: PAGE },
   'GET /v2/listeners/:listener_id': { summary: 'Get a listener: there are none', answer: 'Object' },

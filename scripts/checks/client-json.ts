@@ -10,6 +10,7 @@ import { filesIn, linesOf } from './imports.js'
 
 const PARSES = /\b(?:JSON\.parse|parseJson)\(|\.json\(\)|json\.loads\(/g
 const WORKER = 'an answer of a worker'
+const WRITTEN = 'what a resource worker has written'
 const APP_HOST_COUNTS = 'what workers/host/app/auth.ts has counted'
 
 const MAY_PARSE: { readonly [file: string]: string } = {
@@ -30,7 +31,8 @@ const MAY_PARSE: { readonly [file: string]: string } = {
   'edge/http/refusal-log.ts': 'an error that this server answers',
   'edge/protocols/api-request.ts': 'an answer of the API',
   'workers/host/app/auth.ts': `a filter of a handler, and ${APP_HOST_COUNTS}`,
-  'workers/host/app/store.ts': 'what a resource worker has written',
+  'workers/host/app/store.ts': WRITTEN,
+  'workers/host-python/weft_host/app/store.py': WRITTEN,
   'workers/host-python/weft_host/app/parameters.py': APP_HOST_COUNTS,
   'workers/host-python/weft_host/app/main.py': APP_HOST_COUNTS,
   'workers/host-python/weft_host/app/description.py': 'its description',

@@ -120,7 +120,7 @@ const FLOORS: { readonly [folder: string]: readonly (readonly string[])[] } = {
     ['main.ts'],
   ],
   'workers/graph/': [
-    ['announce.ts', 'app-modules.ts', 'embedder.ts', 'encryptor.ts', 'held-time.ts', 'host-end.ts'],
+    ['announce.ts', 'app-modules.ts', 'embedder.ts', 'held-time.ts', 'host-end.ts', 'required-parts.ts'],
     ['lease-client.ts', 'log-ring.ts', 'way-back.ts'],
     ['app-host.ts', 'run-signals.ts', 'user-interfaces.ts', 'app-files-child.ts', 'host-process.ts'],
     ['app-files.ts', 'ask-gate.ts', 'describer.ts', 'host-choice.ts', 'run-table.ts'],

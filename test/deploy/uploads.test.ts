@@ -180,6 +180,17 @@ t.test('uploads', async t => {
     t.equal((await fetch(upload_url)).status, 405)
   })
 
+  await t.test('a push token is refused in words that langgraph deploy knows', async t => {
+    const path = `/v2/deployments/${one.id}/push-token`
+    t.match(await control.ask('POST', path, { supports_registry_username: true }), {
+      status: 400,
+      body: { detail: /only available for 'internal_docker' source deployments, and this server has no registry: / },
+    })
+    const unknown = '/v2/deployments/0198aaaa-0000-7000-8000-000000000001/push-token'
+    t.equal((await control.ask('POST', unknown)).status, 404)
+    t.equal((await fetch(`${cluster.url}${path}`, { method: 'POST' })).status, 401)
+  })
+
   await t.test('who may ask for an address', async t => {
     const path = `/v2/deployments/${one.id}/upload-url`
     t.equal((await fetch(`${cluster.url}${path}`, { method: 'POST' })).status, 401)

@@ -26,9 +26,11 @@ export async function findFiles({ app, env }: Find): Promise<string[]> {
 function filesOf(app: string, env: Find['env']): { entries: string[]; others: string[] } {
   const read = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : null)
   const { folder, graphs, given } = readDescription({ path: app, env, read })
-  const named = [memberOf(given.auth, 'path'), memberOf(given.http, 'app'), memberOf(given.store, 'path')].map(path =>
+  const paths = [memberOf(given.auth, 'path'), memberOf(given.http, 'app'), memberOf(given.store, 'path')]
+  const named = [...paths, memberOf(given.checkpointer, 'path')].map(path =>
     path === null ? null : resolve(folder, path.replace(/:[^:/\\]*$/, '')),
   )
+
   const entries = [...graphs.map(({ file }) => file), ...named].flatMap(file => (file && existsSync(file) ? file : []))
   const others = [app, ...(typeof given.env === 'string' ? [resolve(folder, given.env)] : []), ...lockFileOf(folder)]
   return { entries, others }

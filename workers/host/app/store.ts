@@ -32,7 +32,7 @@ interface StoredItem {
   score?: number
 }
 
-/** What the operation asks for is not possible in this store. */
+/** The store cannot do what the operation asks for. */
 class RefusedOperation extends Error {}
 
 const METHODS = ['get', 'put', 'delete', 'search', 'listNamespaces'] as const

@@ -59,6 +59,11 @@ export const uploads = (deps: Deps) => ({
       upload_headers: { 'Content-Type': 'application/gzip' },
     })
   }),
+  push_token: bytesHandler(async (_, { head }) => {
+    const [id] = pathIds(head.params, 'deployment_id')
+    await deploymentOf(deps.store, id!)
+    throw fail('bad_request', NO_REGISTRY)
+  }),
   upload_begin: bytesHandler(async (_, { head }) => {
     const [given, upload_id] = pathIds(head.params, 'deployment_id', 'upload_id')
     checkSignature(deps, given!, upload_id!, head.query)
@@ -127,6 +132,10 @@ async function checkDeployment(deps: Deps, given: string): Promise<string> {
     throw fail('too_many', `The deployment has ${MAX_UNUSED} uploads that no revision uses; they are kept for an hour`)
   return id
 }
+
+/** `langgraph deploy` knows the first words, and says that the deployment is not of its kind. */
+const NO_REGISTRY =
+  "Push tokens are only available for 'internal_docker' source deployments, and this server has no registry: push the image to one of yours (langgraph deploy --push-to), or upload the source (--remote)"
 
 /** With each key of the ring, the one that signs first. */
 const signaturesOf = ({ ring }: Deps, deployment_id: string, upload_id: string, expires: string): string[] =>

@@ -72,7 +72,7 @@ function openAppStore({ caller }: Pick<Deps, 'caller'>, pool: string): AppStore 
   const sees = (access: Access, { value, namespace, key }: Pick<Item, 'value' | 'namespace' | 'key'>) =>
     seesObject(access, merge(value, { namespace, key }))
 
-  /** What is stored under this key, if the caller may see it. */
+  /** The stored item, if the caller may see it. */
   async function visible(access: Access, { namespace, key }: { namespace: string[]; key: string }) {
     if (access.filter === null) return null
     const stored = await ask<Item | null>({ op: 'get', namespace, key })

@@ -5,15 +5,22 @@ description of a graph host does.
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import orjson
 
 from ..modules import advice_on, extend_path, import_module
+
+Wanted = TypeVar("Wanted")
+
+# As in a function that returns a context manager.
+DEEPEST = 4
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,26 @@ class Export:
         if not hasattr(module, self.name):
             raise ValueError(f'{key}: {self.place} has no export named "{self.name}".')
         return getattr(module, self.name)
+
+
+async def open_export(stack: AsyncExitStack, exported: Any, wanted: type[Wanted]) -> Wanted | None:
+    """
+    What an export gives that is an object of this class, a context manager or an awaitable of it, or a function that
+    returns one of these; None for any other. `stack` closes it.
+    """
+    found: Any = exported
+    for _ in range(DEEPEST):
+        if isinstance(found, wanted):
+            break
+        if hasattr(found, "__aenter__"):
+            found = await stack.enter_async_context(found)
+        elif hasattr(found, "__enter__"):
+            found = stack.enter_context(found)
+        elif inspect.isawaitable(found):
+            found = await found
+        elif callable(found):
+            found = found()
+    return found if isinstance(found, wanted) else None
 
 
 @dataclass(frozen=True)

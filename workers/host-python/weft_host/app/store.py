@@ -15,9 +15,9 @@ from typing import Any, cast
 import orjson
 from langgraph.store.base import BaseStore, Item
 
-from ..exports import open_export
 from ..objects import JsonObject
 from ..render import render
+from .description import open_export
 
 
 async def open_store(stack: AsyncExitStack, exported: Any, text: str) -> BaseStore:

@@ -14,7 +14,7 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, ChannelVersions, Checkpoint, CheckpointMetadata
 
-from ..exports import open_export
+from ..app.description import open_export
 from .tuples import config_of
 
 # Hosts start together, and several that make the same tables can disturb each other.

@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Client } from '@langchain/langgraph-sdk'
 import t from 'tap'
-import { root } from '../../cli/root.js'
-import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
-import { startCluster } from '../helpers/cluster.js'
-import { until } from '../helpers/until.js'
+import { root } from '../../../cli/root.js'
+import { venvOf, withoutPython } from '../../../scripts/checks/venv.js'
+import { startCluster } from '../../helpers/cluster.js'
+import { until } from '../../helpers/until.js'
 
 const skip = withoutPython() ?? false
 const app = join(root, 'test/apps/own-checkpointer-py')
