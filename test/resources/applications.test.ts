@@ -138,6 +138,16 @@ t.test('graph workers of one pool that announce different graphs are reported, r
   ])
 })
 
+t.test('settings that one worker stores are known to the others with the announcement', async t => {
+  const { all } = await stage(t, 2)
+  const [one, other] = all as [Deps, Deps]
+  await following(t, other)
+  t.same(await other.settings.of('app_store', BUILT_IN_APP), [], 'read and cached')
+  await announce({ app: BUILT_IN_APP, pool: 'default', graphs: [{ graph_id: 'a' }], app_store: true }, one)
+  await until(async () => other.apps.announcedFor('default') !== null)
+  t.same(await other.settings.of('app_store', BUILT_IN_APP), [{ pool: 'default' }])
+})
+
 async function following(t: Test, deps: Deps): Promise<void> {
   const life = lifecycle(deps.link.log, 1_000)
   await followAnnouncements(deps, life)

@@ -11,6 +11,7 @@ import { event } from '../../schemas/subjects.js'
 import type { Store } from '../../store/port.js'
 import type { Apps } from './apps.js'
 import { clock } from './clock.js'
+import type { AppSettings } from './rows/app-settings.js'
 import { GRAPH, graphRecordId } from './rows/assistant.js'
 import { each, newRecord } from './rows/record.js'
 
@@ -26,11 +27,12 @@ interface Shared {
 interface Followed extends Shared {
   slots: { welcome(pool: Pool): Promise<void> }
   encryption: { on(): void }
+  settings: Pick<AppSettings, 'forget'>
 }
 
 /** Loads the stored announcements, then follows those that other workers receive, until the lifecycle stops it. */
 export async function followAnnouncements(
-  { store, link, apps, slots, encryption }: Followed,
+  { store, link, apps, slots, encryption, settings }: Followed,
   life: Lifecycle,
 ): Promise<void> {
   const subscription = link.subscribe(ANNOUNCED, message => {
@@ -38,6 +40,7 @@ export async function followAnnouncements(
     if (!parsed.success) return
     const { app, pool, graphs, libraries, auth = false } = parsed.data
     if (parsed.data.encryption) encryption.on()
+    settings.forget(app)
     apps.setGuarded(app, pool, auth)
     for (const graph_id of graphs) apps.announce(app, graph_id, pool)
     if (graphs.length > 0) apps.setAnnounced(pool, { app, graphs })

@@ -65,6 +65,8 @@ export interface AppSettings {
   get<Kind extends SettingKind>(kind: Kind, app: string, pool: string): Promise<PoolSettings[Kind] | null>
   /** Like `get`, from the store and not from the cache. */
   stored<Kind extends SettingKind>(kind: Kind, app: string, pool: string): Promise<PoolSettings[Kind] | null>
+  /** A graph worker of the application has announced others: the next reads are from the store. */
+  forget(app: string): void
   /** The settings of all pools of all applications. */
   all<Kind extends SettingKind>(kind: Kind): Promise<PoolSettings[Kind][]>
   /**
@@ -74,7 +76,7 @@ export interface AppSettings {
   announce(app: string, pool: string, announced: Announced): Promise<void>
 }
 
-/** A value that another resource worker stored shows here after this time. */
+/** A value that another resource worker stored shows here after this time, if its announcement is lost. */
 const CACHE_MS = 5_000
 const MAX_POOLS = 100
 /** Graph workers of one pool that start together announce the same: the second try finds it stored. */
@@ -124,6 +126,9 @@ export function openAppSettings(store: Store): AppSettings {
       return value as PoolSettings[typeof kind] | null
     },
     stored: async (kind, app, pool) => (await stored(kind, app, pool)) as PoolSettings[typeof kind] | null,
+    forget(app) {
+      for (const key of [...cache.keys()]) if (key.endsWith(` ${app}`)) cache.delete(key)
+    },
     async all(kind) {
       const rows = await store.records.list({ kind, limit: 1_000 })
       return rows.map(({ body }) => JSON.parse(body) as PoolSettings[typeof kind])
