@@ -57,7 +57,14 @@ const withRoutes = (word: string, ...users: string[]): Files => ({
     graphs: { agent: './graph.mjs:graph' },
     auth: { path: './auth.mjs:auth' },
     http: { app: './app.mjs' },
+    store: { path: './store.mjs' },
   }),
+  'store.mjs': `
+import { InMemoryStore } from '@langchain/langgraph'
+const store = new InMemoryStore()
+await store.put(['own'], 'token', { token: process.env.TOKEN, owner: 'carol' })
+export default store
+`,
   'app.mjs': `
 import { Client } from '@langchain/langgraph-sdk'
 export default {
@@ -137,6 +144,13 @@ t.test('deployments with an auth', async t => {
     t.equal((await send(second, 'carol', `/threads/${thread_id}`)).status, 404)
     t.match(await send(second, 'carol', '/runs/wait', run), { body: { answer: 'other hello' } })
     t.equal((await send(cluster.url, null, '/threads', {})).status, 200)
+  })
+
+  await t.test('items are in the store of the deployment that brings one', async t => {
+    const token = '/store/items?namespace=own&key=token'
+    t.match(await send(second, 'carol', token), { status: 200, body: { value: { token: 'of-the-deployment' } } })
+    t.match(await send(first, 'alice', token), { status: 200, body: 'null' })
+    t.match(await send(cluster.url, null, token), { status: 200, body: 'null' })
   })
 
   await t.test('items are found by meaning, with the embedder of the deployment', async t => {
