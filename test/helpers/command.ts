@@ -11,8 +11,13 @@ export interface Ended {
   json(): unknown
 }
 
-export async function runWeft(args: string[], env: { [name: string]: string | undefined } = {}): Promise<Ended> {
-  const child = spawnWeft(args, env)
+/** `program`: of another version. */
+export async function runWeft(
+  args: string[],
+  env: { [name: string]: string | undefined } = {},
+  program?: string,
+): Promise<Ended> {
+  const child = spawnWeft(args, env, program)
   let stdout = ''
   let stderr = ''
   child.stdout!.on('data', part => (stdout += part))

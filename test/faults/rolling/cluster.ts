@@ -19,10 +19,20 @@ import { type Machine, type Network, openNetwork } from './network.js'
 
 type Env = { [name: string]: string }
 
+/** The command of a Weft and its users at the broker. */
+export interface Version {
+  program: string
+  /** Content of users.conf. */
+  users: string
+}
+
 /** One process that is replaced while clients work. */
 export interface Part {
   name: string
-  replace(): Promise<void>
+  /** `nats`, or a role of Weft. */
+  role: string
+  /** By one of this version. Rejects with its output when that does not become ready. */
+  replace(version: Version): Promise<void>
 }
 
 export interface Cluster {
@@ -42,13 +52,21 @@ const EDGE = 2024
 const NATS_STOP_MS = 30_000
 const DATABASE = 'weft'
 
-export async function startCluster(logs: string): Promise<Cluster> {
+/** What `weft nats config` of the program says. */
+export async function versionOf(program: string): Promise<Version> {
+  const { code, stdout, stderr } = await runWeft(['nats', 'config'], {}, program)
+  if (code !== 0) throw new Error(`weft nats config of ${program} ended with code ${code}: ${stderr}`)
+  return { program, users: stdout }
+}
+
+/** Every process is of this version at first. */
+export async function startCluster(logs: string, version: Version): Promise<Cluster> {
   const stops: (() => unknown)[] = []
   const stop = async () => {
     for (const one of stops.splice(0).reverse()) await one()
   }
   try {
-    return await openCluster(openNetwork(3), logs, stops, stop)
+    return await openCluster(openNetwork(3), logs, version, stops, stop)
   } catch (error) {
     await stop()
     throw error
@@ -58,18 +76,19 @@ export async function startCluster(logs: string): Promise<Cluster> {
 async function openCluster(
   { address, machines }: Network,
   logs: string,
+  version: Version,
   stops: (() => unknown)[],
   stop: () => Promise<void>,
 ): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), 'rolling-'))
   stops.push(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
   mkdirSync(logs, { recursive: true })
-  const secrets = (await runWeft(['nats', 'init', '--pool', 'default', '--json'])).json() as Env
+  const secrets = (await runWeft(['nats', 'init', '--pool', 'default', '--json'], {}, version.program)).json() as Env
   const [n1, n2, n3] = machines as [Machine, Machine, Machine]
 
   const servers: Part[] = []
   for (const [i, machine] of machines.entries())
-    servers.push(await startServer(`nats-${i + 1}`, machine, { machines, secrets, folder, stops }))
+    servers.push(await startServer(`nats-${i + 1}`, machine, { machines, version, secrets, folder, stops }))
   const database = await startDatabase(address, folder, stops)
 
   const userOf: { [role: string]: string } = {
@@ -95,17 +114,17 @@ async function openCluster(
   async function part(role: string, machine: Machine, n: number, first: 'new' | 'old', isServed = async () => true) {
     const name = `${role}-${n}`
     const flags = role === 'edge' ? ['--port', `${EDGE}`, '--host', machine.address] : []
-    const start = async () => {
+    const start = async ({ program }: Version) => {
       const env = { ...common, ...own[role], NATS_URL: urlOf(userOf[role]) }
       const args = [role, '--data', join(folder, name), ...flags]
-      const proc = await launch(args, env, undefined, machine.within)
+      const proc = await launch(args, env, program, machine.within)
       const log = createWriteStream(join(logs, `${name}-${proc.pid}.log`))
       log.write(proc.output())
       for (const output of [proc.child.stdout!, proc.child.stderr!]) output.pipe(log, { end: false })
       proc.child.once('close', () => log.end())
       return proc
     }
-    let now: Proc = await start()
+    let now: Proc = await start(version)
     stops.push(() => now.stop())
     const end = async (old: Proc) => {
       const code = await old.stop()
@@ -113,10 +132,11 @@ async function openCluster(
     }
     return {
       name,
-      async replace() {
+      role,
+      async replace(version: Version) {
         const old = now
         if (first === 'old') await end(old)
-        now = await start()
+        now = await start(version)
         if (first === 'new') await end(old)
         await until(isServed)
       },
@@ -141,15 +161,19 @@ async function openCluster(
 
 interface Place {
   machines: readonly Machine[]
+  version: Version
   secrets: Env
   folder: string
   stops: (() => unknown)[]
 }
 
-async function startServer(name: string, machine: Machine, { machines, secrets, folder, stops }: Place): Promise<Part> {
+async function startServer(name: string, machine: Machine, place: Place): Promise<Part> {
+  const { machines, secrets, folder, stops } = place
   const own = join(folder, name)
   mkdirSync(own)
-  for (const file of ['cluster.conf', 'server.conf', 'users.conf']) {
+  const configure = ({ users }: Version) => writeFileSync(join(own, 'users.conf'), users)
+  configure(place.version)
+  for (const file of ['cluster.conf', 'server.conf']) {
     const text = readFileSync(join(root, 'deploy/nats', file), 'utf8')
     writeFileSync(join(own, file), text.replace('"/data"', JSON.stringify(join(own, 'data'))))
   }
@@ -176,7 +200,9 @@ async function startServer(name: string, machine: Machine, { machines, secrets, 
   stops.push(() => managed.stop(NATS_STOP_MS))
   return {
     name,
-    async replace() {
+    role: 'nats',
+    async replace(version) {
+      configure(version)
       await managed.stop(NATS_STOP_MS)
       await managed.start()
       // Its copies of the streams are current.

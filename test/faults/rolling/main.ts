@@ -1,9 +1,10 @@
 /**
- * `scripts/rolling-upgrade`: replaces every process of a cluster on three machines, one after the other, while clients work.
- * Exit code 1 when a request failed, a run did not succeed, or an event is missing.
+ * `scripts/rolling-upgrade`: goes from the last release to this build, and back, in a cluster on three machines, one process
+ * after the other, while clients work. Exit code 1 when a request failed, a run did not succeed, or an event is missing.
  */
-import { rmSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { findNatsServer } from '../../../cli/nats/server.js'
@@ -12,51 +13,97 @@ import { UserError } from '../../../cli/user-error.js'
 import { isForeign } from '../../../scripts/checks/foreign-settings.js'
 import { findPostgres } from '../../../scripts/postgres/server.js'
 import { hasBalancer } from '../../helpers/balancers.js'
+import { earlierCommit, installPackage, packageOf } from '../../helpers/earlier-release.js'
 import { until } from '../../helpers/until.js'
 import { finalStatuses } from '../load.js'
 import { type Clients, openClients } from './clients.js'
-import { type Cluster, startCluster } from './cluster.js'
+import { type Cluster, startCluster, type Version, versionOf } from './cluster.js'
 import { enterNamespaces, isInside, whyNoNamespaces } from './network.js'
 
-const HELP = `scripts/rolling-upgrade [--minutes n]
+const HELP = `scripts/rolling-upgrade [--from last | same | package] [--back] [--minutes n]
 
 Starts a cluster on three machines, which are network namespaces: three NATS servers, resource workers, graph workers, a deploy
 worker, and edges behind HAProxy, on PostgreSQL. Clients create threads and runs and read streams while every process is
 replaced, one after the other. Prints what clients saw. Exit code 1: a request failed, a run did not succeed, an event is
-missing, or it took longer than --minutes (15). Needs root, ip, unshare, haproxy and PostgreSQL.
+missing, or it took longer than --minutes (30). Needs root, ip, unshare, haproxy and PostgreSQL.
+
+--from   what is replaced by this build: the last release (last, which is the default; it is built from its commit),
+         this build (same), or the file of a package (weft-server-0.2.0.tgz), whose npm packages are installed.
+--back   afterwards every role goes back, the resource workers unless the schema of the store is a newer one.
 `
 
+const OWN = join(root, 'dist/cli/weft.js')
 const CALLERS = 3
 /** Streams of 6 s, which a worker that stops finishes, and of 25 s, which an edge cuts and another graph worker goes on with. */
 const STREAMS = [150, 150, 625, 625, 625, 625].map(count => ({ count, delay_ms: 40 }))
 /** Runs that were accepted after a process was replaced, before the next one is. */
 const RUNS_BETWEEN = 20
 
+/** For the process inside of the namespaces: the command `weft` of the version that is replaced. */
+const FROM = 'WEFT_ROLLING_FROM'
+
 async function main(): Promise<number> {
-  const minutes = minutesOf()
-  if (minutes === null) {
+  const options = readOptions()
+  if (options === null) {
     process.stdout.write(HELP)
     return 0
   }
-  if (isInside()) return rolling(minutes)
+  if (isInside()) return rolling(options, process.env[FROM]!)
   const missing =
     whyNoNamespaces() ?? (hasBalancer('haproxy') ? null : 'haproxy is not installed (apt-get install haproxy)')
   if (missing !== null) throw new UserError(missing, 2)
   findPostgres({ own: true })
-  // Inside there is no network to download it from.
-  return enterNamespaces({ WEFT_NATS_SERVER: await findNatsServer() })
+  const folder = mkdtempSync(join(tmpdir(), 'rolling-from-'))
+  try {
+    // Inside there is no network to download it from.
+    return await enterNamespaces({
+      [FROM]: await programOf(options.from, folder),
+      WEFT_NATS_SERVER: await findNatsServer(),
+    })
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
-function minutesOf(): number | null {
-  const options = { minutes: { type: 'string', default: '15' }, help: { type: 'boolean', short: 'h' } } as const
-  const { values } = parseArgs({ options })
+interface Options {
+  from: string
+  back: boolean
+  minutes: number
+}
+
+function readOptions(): Options | null {
+  const { values } = parseArgs({
+    options: {
+      from: { type: 'string', default: 'last' },
+      back: { type: 'boolean', default: false },
+      minutes: { type: 'string', default: '30' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  })
   if (values.help) return null
+  const { from, back } = values
   const minutes = Number(values.minutes)
   if (!(minutes > 0)) throw new UserError(`--minutes ${values.minutes}: expected a number above 0`, 2)
-  return minutes
+  if (from !== 'last' && from !== 'same' && !existsSync(from))
+    throw new UserError(`--from ${from}: expected last, same or the file of a package`, 2)
+  return { from, back, minutes }
 }
 
-async function rolling(minutes: number): Promise<number> {
+/** The command `weft` of what is replaced. */
+async function programOf(from: string, folder: string): Promise<string> {
+  if (from === 'same') return OWN
+  if (from !== 'last') return installPackage(resolve(from), folder)
+  const commit = await earlierCommit('cluster')
+  if (commit === null)
+    throw new UserError(
+      'this clone does not have the commit of the last release: git fetch --unshallow --tags, or --from its package',
+      2,
+    )
+  say(`building the last release from ${commit.slice(0, 8)}`)
+  return packageOf(commit, folder)
+}
+
+async function rolling({ back, minutes }: Options, program: string): Promise<number> {
   for (const name of Object.keys(process.env))
     if (isForeign(name) && name !== 'WEFT_NATS_SERVER') delete process.env[name]
   const logs = join(root, '.faults/rolling')
@@ -69,10 +116,11 @@ async function rolling(minutes: number): Promise<number> {
     )
   })
   stopped.catch(() => {})
-  const starting = startCluster(logs)
+  const [from, to] = [await versionOf(program), await versionOf(OWN)]
+  const starting = startCluster(logs, from)
   try {
     const cluster = await Promise.race([starting, stopped])
-    const faults = await Promise.race([replaceAll(cluster), stopped])
+    const faults = await Promise.race([replaceAll(cluster, to, back ? from : null), stopped])
     for (const fault of faults) say(fault)
     say(faults.length === 0 ? 'no request failed' : `the logs are in ${relative(process.cwd(), logs)}`)
     return faults.length === 0 ? 0 : 1
@@ -81,8 +129,8 @@ async function rolling(minutes: number): Promise<number> {
   }
 }
 
-/** Resolves with what went wrong. */
-async function replaceAll({ balancer, parts }: Cluster): Promise<string[]> {
+/** Resolves with what went wrong. `back`: the version to which the roles go back. */
+async function replaceAll({ balancer, parts }: Cluster, to: Version, back: Version | null): Promise<string[]> {
   const clients = openClients(balancer.url)
   const { tally, runs } = clients
   const faults: string[] = []
@@ -106,7 +154,14 @@ async function replaceAll({ balancer, parts }: Cluster): Promise<string[]> {
     for (const one of tally.slow.slice(before.slow)) say(`  ${new Date().toISOString()} ${one}`)
   }
   await measure('nothing', more)
-  for (const { name, replace } of parts) await measure(name, () => replace().then(more))
+  for (const { name, replace } of parts) await measure(name, () => replace(to).then(more))
+  if (back !== null)
+    for (const { name, role, replace } of parts.filter(one => one.role !== 'nats').reverse())
+      await measure(`${name} back`, async () => {
+        if (role === 'resources') await replace(back).catch(sayRefusal)
+        else await replace(back)
+        await more()
+      })
   await measure('the end', async () => {
     await clients.stop()
     await streams.stop()
@@ -151,6 +206,13 @@ function readStreams(clients: Clients) {
       await ended
     },
   }
+}
+
+/** The store of this build may have a newer schema: the resource worker that is replaced stays then. */
+function sayRefusal({ message }: Error): void {
+  const why = /The database has schema version.*newer Weft/.exec(message)?.[0]
+  if (why === undefined) throw new Error(message)
+  say(`  refused: ${why}`)
 }
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
