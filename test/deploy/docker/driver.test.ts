@@ -3,25 +3,16 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { openFigures } from '../../../bus/figures.js'
-import { openLog } from '../../../bus/log.js'
-import { readConfig } from '../../../schemas/config.js'
 import type { ResourceSpec } from '../../../schemas/deployments.js'
-import { openDockerDriver } from '../../../workers/deploy/docker/driver.js'
 import { openEngine } from '../../../workers/deploy/docker/engine.js'
-import type { Driver } from '../../../workers/deploy/driver.js'
 import { activeOf, ID, NOBODY, openTestBeats, rollOut, SECRET, stepOf, taskOf, until } from '../image-tasks.js'
 import { type FakeContainer, type FakeEngine, type FakeImage, idle, type Program, startEngine } from './engine.js'
+import { openTestDrivers, type TestDrivers } from './test-drivers.js'
 
 t.setTimeout(60_000)
 
-const log = openLog('test', process.env.WEFT_TEST_LOG ?? 'silent')
-interface Bench {
+interface Bench extends TestDrivers {
   engine: FakeEngine
-  lines: string[]
-  retired: string[]
-  /** A deploy worker: each has its own memory. */
-  open(): Promise<Driver>
 }
 
 /** Says that it is ready, and stays. */
@@ -38,51 +29,13 @@ async function bench(
   more: { [name: string]: FakeImage } = {},
   settings: object = {},
   kind: { podman?: boolean } = {},
-): Promise<Bench & { beat(container: FakeContainer): void }> {
+): Promise<Bench> {
   const { beats, beat } = openTestBeats()
   const good: FakeImage = { program: worker(beat), labels: { 'org.opencontainers.image.version': '1.2' } }
   const images = { 'registry.test/team/app:1': good, 'registry.test/team/app:2': { ...good }, ...more }
   const engine = await startEngine(images, kind)
-  const lines: string[] = []
-  const retired: string[] = []
-  const drivers: Driver[] = []
-  t.teardown(async () => {
-    for (const driver of drivers) await driver.stop(10)
-    beats.close()
-    await engine.close()
-  })
-  const say = (_: string, line: string) => void lines.push(line)
-  const config = readConfig(
-    {},
-    { deploy_stable_ms: 20, stop_ms: 200, drain_ms: 500, docker_host: engine.host, image_labels: 'team', ...settings },
-  )
-  return {
-    engine,
-    lines,
-    retired,
-    beat,
-    async open() {
-      const driver = openDockerDriver({
-        engine: await openEngine(config),
-        config,
-        nats_url: 'nats://graphs:password@broker.test:4222',
-        server: 'https://weft.test',
-        beats,
-        log,
-        figures: openFigures(),
-        logOf: () => ({ of: () => say, flush: async () => {} }),
-        env: async () => ({
-          env: { TOKEN: SECRET },
-          env_version: 's1',
-          pool_user: { user: 'app.pool', password: 'a password' },
-        }),
-        retire: async pool => void retired.push(pool),
-        pull_pauses_ms: [1, 1],
-      })
-      drivers.push(driver)
-      return driver
-    },
-  }
+  t.teardown(() => engine.close())
+  return { engine, ...openTestDrivers(t, { host: engine.host, beats, beat, settings }) }
 }
 
 t.test('a roll-out, a cutover, a drain and a delete', async t => {
@@ -280,6 +233,25 @@ t.test('an active replica that dies is restarted by the engine', async t => {
   await until('it runs again', () => engine.requests.some(one => one.endsWith('/restart')))
   t.equal(main.state, 'running')
   t.pass('its sidecar is restarted in its new network')
+})
+
+t.test('an active replica that dies while no deploy worker runs', async t => {
+  const { engine, open } = await bench(t, { 'proxy:1': { program: idle } })
+  const driver = await open()
+  const task = taskOf(1, { sidecars: [{ name: 'proxy', image: 'proxy:1' }] })
+  const active = activeOf(task, (await rollOut(driver, task)).artefact)
+  await driver.reconcile([active], NOBODY)
+  await driver.stop(1)
+  const main = [...engine.containers.values()].find(({ name }) => engine.running().includes(name))!
+  main.exit(1)
+  await until('the engine has started it again', () => main.state === 'running')
+  const restarts = () => engine.requests.filter(one => one.endsWith('/restart')).length
+  t.equal(restarts(), 0)
+  const next = await open()
+  await next.reconcile([active], NOBODY)
+  t.equal(restarts(), 1, 'its sidecar is restarted in its new network')
+  await next.reconcile([active], NOBODY)
+  t.equal(restarts(), 1, 'once')
 })
 
 t.test('an unhealthy replica is not ready', async t => {

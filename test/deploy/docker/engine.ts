@@ -29,6 +29,7 @@ export interface FakeContainer {
   labels: { [name: string]: string }
   state: 'created' | 'running' | 'exited'
   exit_code: number
+  started_at: number
   health: '' | 'healthy' | 'unhealthy' | 'health: starting'
   networks: string[]
   /** It writes a line to its stderr. */
@@ -86,6 +87,8 @@ export async function startEngine(images: { [name: string]: FakeImage }, { podma
   const pulls: string[] = []
   const followers = new Set<ServerResponse>()
   let isMute = false
+  /** Each start has a time of its own. */
+  let clock = 0
   let hasRegistry = true
   const waiting = new Map<string, Set<ServerResponse>>()
   const signals = new Map<string, (signal: string) => void>()
@@ -119,6 +122,7 @@ export async function startEngine(images: { [name: string]: FakeImage }, { podma
 
   function start(container: FakeContainer): void {
     container.state = 'running'
+    container.started_at = ++clock
     emit(container, 'start')
     const image = imageOf(container.body.Image)!
     signals.set(container.id, known.get(image)!.program(container))
@@ -136,6 +140,7 @@ export async function startEngine(images: { [name: string]: FakeImage }, { podma
       labels: body.Labels ?? {},
       state: 'created',
       exit_code: 0,
+      started_at: 0,
       health: '',
       networks: [body.HostConfig.NetworkMode ?? 'default'],
       say(line) {
@@ -168,7 +173,12 @@ export async function startEngine(images: { [name: string]: FakeImage }, { podma
     Name: `/${one.name}`,
     Config: { Labels: one.labels, Env: one.body.Env, Image: one.body.Image },
     HostConfig: one.body.HostConfig,
-    State: { Running: one.state === 'running', Status: one.state, ExitCode: one.exit_code },
+    State: {
+      Running: one.state === 'running',
+      Status: one.state,
+      ExitCode: one.exit_code,
+      StartedAt: new Date(one.started_at).toISOString(),
+    },
   })
   const listed = (one: FakeContainer) => ({
     Id: one.id,
@@ -290,6 +300,7 @@ export async function startEngine(images: { [name: string]: FakeImage }, { podma
       return signals.get(container.id)?.(query.get('signal') ?? 'SIGKILL')
     }
     if (verb === 'restart') {
+      container.started_at = ++clock
       answer(204)
       emit(container, 'restart')
       return

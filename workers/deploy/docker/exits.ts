@@ -5,10 +5,11 @@
 import type { ContainerInfo } from 'dockerode'
 import { withExit } from '../crashes.js'
 import { LABEL } from './container.js'
-import { type EngineEvent, ensure, followEvents, listContainers, unlessMissing } from './engine.js'
+import { type EngineEvent, ensure, followEvents, unlessMissing } from './engine.js'
 import { type Group, namesOf } from './group.js'
 import type { Shared } from './options.js'
 import { lastOutput, redactorOf } from './output.js'
+import { renewSidecars } from './replicas.js'
 
 const RESTART_MS = [1_000, 2_000, 4_000, 8_000, 15_000]
 
@@ -38,13 +39,9 @@ export function openExits(shared: Shared): Exits {
     group.down.delete(id)
     outputs.follow(id, group.plan)
     if (!group.deploying)
-      void restartSidecars(replica).catch(error => log.warn({ err: error }, 'sidecars could not be restarted'))
-  }
-
-  /** Their network was that of a container that has ended. */
-  async function restartSidecars(replica: string): Promise<void> {
-    for (const { Id } of await listContainers(engine, { [LABEL.replica]: replica, [LABEL.part]: 'sidecar' }))
-      await ensure(engine.getContainer(Id).restart({ t: 5 }))
+      void renewSidecars(engine, { [LABEL.replica]: replica }).catch(error =>
+        log.warn({ err: error }, 'sidecars could not be restarted'),
+      )
   }
 
   function onExit(id: string, labels: EngineEvent['labels'], group: Group | undefined, code: number | null): void {

@@ -8,7 +8,7 @@ import { LABEL, type ReplicaPlan, replicaName } from './container.js'
 import { emptyGroup, type Group } from './group.js'
 import type { Shared } from './options.js'
 import type { Ready } from './ready.js'
-import { complete, endReplicas, isRunning, keepRunning, mainsOf, nameOf } from './replicas.js'
+import { complete, endReplicas, isRunning, keepRunning, mainsOf, nameOf, renewSidecars } from './replicas.js'
 
 /** `mains`: the main containers of the revision. */
 export type Keep = (active: ActiveDeployment, mains: readonly ContainerInfo[]) => Promise<void>
@@ -65,8 +65,10 @@ export function openKeep(shared: Shared, generations: Generations<ReplicaPlan>, 
 
   async function goOn(group: Group): Promise<void> {
     group.deploying = false
+    const { revision_id, spec } = group.plan
     await complete(shared, group, stopping)
-    await keepRunning(engine, group.plan.revision_id)
+    if (spec?.sidecars?.length) await renewSidecars(engine, { [LABEL.revision]: revision_id })
+    await keepRunning(engine, revision_id)
   }
 }
 

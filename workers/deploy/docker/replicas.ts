@@ -1,8 +1,8 @@
 /** The replicas of a group on the engine. Every function may be repeated. */
 import type Docker from 'dockerode'
-import type { ContainerInfo } from 'dockerode'
+import type { ContainerInfo, ContainerInspectInfo } from 'dockerode'
 import { LABEL, type ReplicaPlan } from './container.js'
-import { ensure, listContainers } from './engine.js'
+import { ensure, listContainers, unlessMissing } from './engine.js'
 import { type Group, namesOf } from './group.js'
 import type { Shared } from './options.js'
 import { redactorOf } from './output.js'
@@ -32,6 +32,21 @@ export async function complete(shared: Shared, group: Group, signal: AbortSignal
     if (!outputs.has(id)) outputs.follow(id, plan)
   }
 }
+
+/**
+ * Restarts the sidecars with these labels whose main container has started after them: they are in its earlier network. An engine
+ * restarts an active main container alone, also while no deploy worker sees it.
+ */
+export async function renewSidecars(engine: Docker, labels: { [name: string]: string }): Promise<void> {
+  const inspect = (id: string) => unlessMissing(engine.getContainer(id).inspect())
+  for (const { Id, Labels } of await listContainers(engine, { ...labels, [LABEL.part]: 'sidecar' })) {
+    const [main, sidecar] = await Promise.all([inspect(Labels[LABEL.replica]!), inspect(Id)])
+    if (main?.State.Running && sidecar !== null && startOf(sidecar) < startOf(main))
+      await ensure(engine.getContainer(Id).restart({ t: 5 }))
+  }
+}
+
+const startOf = ({ State }: ContainerInspectInfo): number => Date.parse(State.StartedAt)
 
 /** From now on the engine restarts the replicas of the revision. */
 export async function keepRunning(engine: Docker, revision_id: string): Promise<void> {
