@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path'
 import { freePort } from '../../cli/ports.js'
+import { startDockerdWith } from './docker/dockerd.js'
 import { startEngine } from './docker/engine.js'
 import { startPodman } from './docker/podman.js'
 import { startImageWorker } from './image-worker.js'
@@ -14,6 +15,8 @@ export interface TestEngine {
   /** For the roles. */
   env: { [name: string]: string }
   imageOf(word: string): string
+  /** An image that nobody has. */
+  unknown: string
   /** Graph workers that run; null when they cannot be counted. */
   running(): number | null
   /** kill -9 of all of them, where that is possible. */
@@ -21,22 +24,25 @@ export interface TestEngine {
   close(): Promise<void>
 }
 
-export type EngineKind = 'docker' | 'podman' | 'kubernetes'
+/** `docker` and `kubernetes` are imitations. */
+export type EngineKind = 'docker' | 'dockerd' | 'podman' | 'kubernetes'
+const UNKNOWN = 'registry.invalid/none:1'
 
 /** `folder`: for the applications of the words. A real engine has images with these words as tags. */
 export async function startTestEngine(kind: EngineKind, folder: string, words: readonly string[]): Promise<TestEngine> {
-  const env = { WEFT_IMAGE_DRIVER: kind === 'podman' ? 'docker' : kind, WEFT_DOCKER_NETWORK: 'host' }
+  const env = { WEFT_IMAGE_DRIVER: kind === 'kubernetes' ? kind : 'docker', WEFT_DOCKER_NETWORK: 'host' }
   const { WEFT_TEST_IMAGE: real, WEFT_TEST_KUBECONFIG, WEFT_TEST_DOCKER_HOST } = process.env
   const name = real ?? 'registry.test/app'
   const imageOf = (word: string) => `${name}:${word}`
   if (real !== undefined) {
     const address = { DOCKER_HOST: WEFT_TEST_DOCKER_HOST ?? '', KUBECONFIG: WEFT_TEST_KUBECONFIG ?? '' }
-    return { env: { ...env, ...address }, imageOf, running: () => null, close: async () => {} }
+    return { env: { ...env, ...address }, imageOf, unknown: UNKNOWN, running: () => null, close: async () => {} }
   }
   for (const word of words) writeFiles(join(folder, word), application(word))
-  if (kind === 'podman') {
-    const { host, ...podman } = await startPodman(Object.fromEntries(words.map(word => [word, join(folder, word)])))
-    return { env: { ...env, DOCKER_HOST: host }, ...podman }
+  if (kind === 'podman' || kind === 'dockerd') {
+    const start = kind === 'podman' ? startPodman : startDockerdWith
+    const { host, ...engine } = await start(Object.fromEntries(words.map(word => [word, join(folder, word)])))
+    return { env: { ...env, DOCKER_HOST: host }, ...engine }
   }
   const images = <T>(of: (app: string) => T) =>
     Object.fromEntries(words.map(word => [imageOf(word), of(join(folder, word))]))
@@ -49,6 +55,7 @@ export async function startTestEngine(kind: EngineKind, folder: string, words: r
     return {
       env: { ...env, DOCKER_HOST: engine.host },
       imageOf,
+      unknown: UNKNOWN,
       running: () => engine.running().length,
       close: () => engine.close(),
     }
@@ -81,6 +88,7 @@ export async function startTestEngine(kind: EngineKind, folder: string, words: r
   return {
     env: { ...env, KUBECONFIG: cluster.access().kubeconfig },
     imageOf,
+    unknown: UNKNOWN,
     running: () => cluster.nodes.running().length,
     close: () => cluster.close(),
   }

@@ -1,6 +1,6 @@
 /**
- * Deployments of images in a whole cluster, with real graph workers: on imitations of engines, and on Podman where this machine
- * runs its containers. Another real engine runs the same rows: the compiled file with WEFT_TEST_IMAGE (an image with the tags `one` and `two`) and WEFT_TEST_DOCKER_HOST or WEFT_TEST_KUBECONFIG.
+ * Deployments of images in a whole cluster, with real graph workers: on imitations of engines, and on a Docker Engine and
+ * Podman where this machine runs their containers. Another real engine runs the same rows: the compiled file with WEFT_TEST_IMAGE (an image with the tags `one` and `two`) and WEFT_TEST_DOCKER_HOST or WEFT_TEST_KUBECONFIG.
  */
 import t from 'tap'
 import type { Deployment } from '../../schemas/deployments.js'
@@ -14,14 +14,16 @@ t.setTimeout(240_000)
 
 const { WEFT_TEST_IMAGE, WEFT_TEST_DOCKER_HOST } = process.env
 const KINDS: readonly EngineKind[] =
-  WEFT_TEST_IMAGE === undefined ? ['docker', 'podman', 'kubernetes'] : [WEFT_TEST_DOCKER_HOST ? 'docker' : 'kubernetes']
+  WEFT_TEST_IMAGE === undefined
+    ? ['docker', 'dockerd', 'podman', 'kubernetes']
+    : [WEFT_TEST_DOCKER_HOST ? 'docker' : 'kubernetes']
 
 for (const kind of KINDS)
   t.test(`${kind}: images are deployed, replaced, survive the deploy worker, and are removed`, async t => {
     const { folder, remove } = sourcesFolder()
     t.teardown(remove)
     const engine = await startTestEngine(kind, folder, ['one', 'two']).catch((error: Error) => {
-      if (kind !== 'podman') throw error
+      if (kind !== 'podman' && kind !== 'dockerd') throw error
       return error.message
     })
     if (typeof engine === 'string') return void t.pass(engine, { skip: engine })
@@ -71,7 +73,7 @@ for (const kind of KINDS)
     })
 
     await t.test('an image that nobody has', async t => {
-      const next = await control.patch(made.id, { source_revision_config: { image_uri: 'registry.invalid/none:1' } })
+      const next = await control.patch(made.id, { source_revision_config: { image_uri: engine.unknown } })
       const revision = await control.over(next)
       t.equal(revision.status, 'DEPLOY_FAILED')
       t.match(

@@ -1,19 +1,20 @@
 /**
- * Podman's own API as an engine for tests, with real containers. Their image is nearly empty: the programs of this machine,
- * this repository and the applications are mounted read-only. Containers have no cgroups, so that no limit holds; the network is
- * that of the machine. Everything is in a mount namespace and a folder of its own.
+ * Podman's own API as an engine for tests, with real containers that have the programs of this machine. They have no cgroups,
+ * so that no limit holds; the network is that of the machine. Everything is in a mount namespace and a folder of its own.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { root } from '../../../cli/root.js'
+import { join } from 'node:path'
 import { until } from '../../helpers/until.js'
+import { ENTRYPOINT, envOf, mountedFolders, writeRoot } from './machine-image.js'
 
 export interface Podman {
   /** As DOCKER_HOST. */
   host: string
   imageOf(word: string): string
+  /** An image that nobody has. */
+  unknown: string
   running(): number
   kill(): void
   close(): Promise<void>
@@ -36,8 +37,7 @@ export async function startPodman(apps: { [word: string]: string }): Promise<Pod
   const folder = mkdtempSync(join(tmpdir(), 'podman-'))
   const file = (name: string) => join(folder, name)
   const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
-  const programs = dirname(dirname(realpathSync(process.execPath)))
-  const mounts = [...new Set(['/usr', programs, root, ...Object.values(apps)])].map(path => `"${path}:${path}:ro"`)
+  const mounts = mountedFolders(Object.values(apps)).map(path => `"${path}:${path}:ro"`)
   writeFileSync(
     file('storage.conf'),
     `[storage]\ndriver = "vfs"\nrunroot = "${file('run')}"\ngraphroot = "${file('graph')}"\n`,
@@ -62,14 +62,11 @@ export async function startPodman(apps: { [word: string]: string }): Promise<Pod
   }
   const imageOf = (word: string) => `localhost/weft-test:${word}`
   try {
-    mkdirSync(file('image'))
-    for (const name of ['bin', 'sbin', 'lib', 'lib64']) symlinkSync(`usr/${name}`, join(file('image'), name))
-    for (const name of ['usr', 'etc', 'tmp', 'root']) mkdirSync(join(file('image'), name))
-    execFileSync('tar', ['--create', `--file=${file('image.tar')}`, `--directory=${file('image')}`, '.'])
-    const weft = JSON.stringify([realpathSync(process.execPath), join(root, 'dist/cli/weft.js')])
+    const archive = writeRoot(folder)
     for (const [word, app] of Object.entries(apps)) {
-      const changes = [`ENTRYPOINT ${weft}`, 'CMD ["graphs"]', `ENV WEFT_APP=${app}`, 'ENV PATH=/usr/bin:/bin']
-      podman('import', ...changes.flatMap(change => ['--change', change]), file('image.tar'), imageOf(word))
+      const env = envOf(app).map(each => `ENV ${each}`)
+      const changes = [`ENTRYPOINT ${JSON.stringify(ENTRYPOINT)}`, 'CMD ["graphs"]', ...env]
+      podman('import', ...changes.flatMap(change => ['--change', change]), archive, imageOf(word))
     }
     podman('run', '--rm', '--entrypoint', '/bin/true', imageOf(Object.keys(apps)[0]!))
   } catch (error) {
@@ -86,6 +83,7 @@ export async function startPodman(apps: { [word: string]: string }): Promise<Pod
   return {
     host,
     imageOf,
+    unknown: 'registry.invalid/none:1',
     running: () => podman('ps', '--quiet').split('\n').filter(Boolean).length,
     kill: () => void podman('kill', '--all'),
     async close() {
