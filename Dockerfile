@@ -66,7 +66,8 @@ RUN apt-get update \
 COPY --from=build /opt/node-24 /opt/node-24
 COPY --from=uv /opt/uv/uv /usr/local/bin/uv
 COPY --from=install /opt/weft /opt/weft
-# A container is reached from other machines, so that callers need a key: weft keys create NAME --scope run
+# A container is reached from other machines, so that callers need a key: weft keys create NAME --scope run. Environments of
+# Python are kept with the data: the rest may be read-only, but for /tmp.
 ENV NODE_ENV=production \
   PATH=/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
   UV_PYTHON_INSTALL_DIR=/opt/python \
@@ -76,6 +77,7 @@ ENV NODE_ENV=production \
   WEFT_HOST=0.0.0.0 \
   WEFT_NEWEST_NODE=/opt/node-24/bin/node \
   WEFT_REQUIRE_KEYS=1 \
+  XDG_CACHE_HOME=/data/cache \
   MALLOC_MMAP_THRESHOLD_=1048576
 # weft
 USER 10001:10001
@@ -91,6 +93,4 @@ CMD ["help"]
 
 FROM roles AS one
 COPY --from=nats /usr/local/bin/nats-server /usr/local/bin/nats-server
-# Environments of Python are kept with the data: the rest may be read-only, but for /tmp.
-ENV XDG_CACHE_HOME=/data/cache
 CMD ["start"]

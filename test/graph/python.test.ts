@@ -168,6 +168,31 @@ t.test('with uv on PATH, uv.lock decides the versions', { skip }, async t => {
   t.match(await find(other, { env }).found, { library: '1.1.0' }, 'the newest one without a lock')
 })
 
+t.test('a package of setuptools is installed without writing to its folder', { skip }, async t => {
+  const wheels = join(folder, 'setuptools')
+  mkdirSync(wheels)
+  makeWheel(wheels, 'langgraph', '1.0.0')
+  const python = await venvOf(requirements)
+  execFileSync('python3', ['-m', 'pip', 'download', '--quiet', '--no-deps', '--dest', wheels, 'setuptools'])
+  const system = '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+  const project = `[project]\nname = "mine"\nversion = "0.1.0"\ndependencies = ["langgraph"]\n${system}`
+  const app = application({ dependencies: ['.'] }, { 'pyproject.toml': project })
+  mkdirSync(join(app.folder, 'src/mine'), { recursive: true })
+  writeFileSync(join(app.folder, 'src/mine/words.py'), 'WORD = "hello"\n')
+  const { file } = await find(app, {
+    env: { ...wheelEnv(wheels), PATH: `${dirname(python)}:${process.env.PATH}` },
+  }).found
+  const print = 'import mine.words as words; print(words.WORD, words.__file__)'
+  const said = execFileSync(file, ['-B', '-c', print], { cwd: '/', encoding: 'utf8' })
+  t.equal(said, `hello ${app.folder}/src/mine/words.py\n`, 'editable')
+  t.same(readdirSync(app.folder, { recursive: true }).sort(), [
+    'pyproject.toml',
+    'src',
+    'src/mine',
+    'src/mine/words.py',
+  ])
+})
+
 t.test('the cache keeps the environments that were used last, and those that are in use', { skip }, async t => {
   const cache = join(folder, 'tidied')
   const python = await venvOf(requirements)

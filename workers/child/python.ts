@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, rename, utimes } from 'node:fs/promises'
+import { mkdir, rename, utimes, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -112,6 +112,9 @@ async function made(options: PythonOptions, wanted: string | null): Promise<Pyth
   return usable({ file, python, library })
 }
 
+/** Setuptools writes its notes where this file says, else into the folder of the package, which may be read-only. */
+const SETUPTOOLS = 'setuptools.cfg'
+
 const cacheOf = (env: Env) => join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'weft')
 
 async function make(target: string, needs: PythonNeeds, base: Interpreter, options: PythonOptions) {
@@ -125,6 +128,7 @@ async function make(target: string, needs: PythonNeeds, base: Interpreter, optio
     const user = options.user !== null && changesCode(options.user, needs) ? options.user : null
     if (user === null) await mkdir(draft)
     else await makeFor(user, draft)
+    await writeFile(join(draft, SETUPTOOLS), `[egg_info]\negg_base = ${draft}\n`, { flag: 'wx', mode: 0o644 })
     for (const step of stepsFor(needs, { base, target: folder, editable: true, uv }))
       await install(step, { env, user, draft, folder: needs.folder }, log)
     const finished = `${draft}.finished`
@@ -167,7 +171,7 @@ async function install(
   const { VIRTUAL_ENV: _, PYTHONHOME: __, ...others } = withoutOwn(env)
   const own = user === null ? {} : { UV_CACHE_DIR: join(draft, 'cache'), PIP_CACHE_DIR: join(draft, 'cache') }
   const child = spawn(command, args, {
-    env: { ...others, ...more, ...own, ...homeOf(user) },
+    env: { DIST_EXTRA_CONFIG: join(draft, SETUPTOOLS), ...others, ...more, ...own, ...homeOf(user) },
     ...asUser(user),
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
