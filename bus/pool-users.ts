@@ -13,7 +13,7 @@ import type { PoolUser } from '../schemas/deploy-calls.js'
 import { isObject, type JsonObject } from '../schemas/json.js'
 import type { Sender } from '../schemas/subjects.js'
 import type { Link } from './connect.js'
-import { POOLS_ACCOUNT, poolRights } from './rights.js'
+import { inDomain, POOLS_ACCOUNT, poolRights } from './rights.js'
 
 export interface Issuer {
   /** Named by the configuration of the broker, as `issuer` of `auth_callout`. */
@@ -104,7 +104,8 @@ export function answerPoolUsers({ link, issuer, isKnown }: Options): { close(): 
       aud: POOLS_ACCOUNT,
       name: user,
       nats: {
-        pub: { allow: publish },
+        // The user may be asked about by a leaf node.
+        pub: { allow: [...new Set(publish.flatMap(subject => [subject, inDomain(subject)]))] },
         sub: { allow: subscribe },
         subs: -1,
         data: -1,

@@ -99,6 +99,12 @@ export const CROSSINGS = {
   answeredOften: [`$JS.API.CONSUMER.MSG.NEXT.${RUNS_STREAM}.*`],
 } as const
 
+/**
+ * A subject as a leaf node maps it: JetStream of the hub has this domain (docs/scaling.md#leaf-nodes-and-regions). Rights are checked
+ * after the mapping.
+ */
+export const inDomain = (subject: string): string => subject.replace(/^\$JS\.API\./, '$JS.hub.API.')
+
 /** The user of a pool. Throws a RangeError for names that cannot be part of a subject. */
 export const poolRights = ({ app, pool }: Sender): Rights =>
   ofPool({ app: token('app', app), pool: token<'pool'>('pool', pool) satisfies Pool })

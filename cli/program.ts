@@ -290,7 +290,9 @@ function addNats(program: Command): void {
   nats
     .command('config')
     .description('print the users and their rights, for the configuration of the server')
-    .action(async () => (await import('./commands/nats.js')).printConfig())
+    .option('--hub', 'of a server to which leaf nodes connect')
+    .option('--leaf', 'of a leaf node')
+    .action(async flags => (await import('./commands/nats.js')).printConfig(flags))
   nats
     .command('user')
     .description('print name and password of the user of one pool (WEFT_NATS_ISSUER)')

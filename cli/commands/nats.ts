@@ -6,12 +6,14 @@ import { randomBytes } from 'node:crypto'
 import { newIssuerSeed, openIssuer } from '../../bus/pool-users.js'
 import type { PoolUser } from '../../schemas/deploy-calls.js'
 import { BUILT_IN_APP, token } from '../../schemas/ids.js'
-import { authorizationText, ROLES } from '../nats/config.js'
+import { authorizationText, ROLES, type Secrets } from '../nats/config.js'
+import { hubText, leafText } from '../nats/leaf.js'
 import { readSettings } from '../read-settings.js'
 import { UserError } from '../user-error.js'
 
 const passwordVariable = (role: string): string => `NATS_${role.toUpperCase()}_PASSWORD`
 const ISSUER_VARIABLE = 'NATS_ISSUER'
+const LEAF_VARIABLE = 'NATS_LEAF_PASSWORD'
 
 /** Prints new secrets as lines NAME=value, with the users of `pools`, each `pool` or `app.pool`. */
 export function printSecrets({ pool: pools, json }: { pool: string[]; json?: true }): void {
@@ -19,6 +21,7 @@ export function printSecrets({ pool: pools, json }: { pool: string[]; json?: tru
   const secrets = {
     ...Object.fromEntries(ROLES.map(role => [passwordVariable(role), newPassword()])),
     NATS_CLUSTER_PASSWORD: newPassword(),
+    [LEAF_VARIABLE]: newPassword(),
     [ISSUER_VARIABLE]: openIssuer(seed).publicKey,
     WEFT_NATS_ISSUER: seed,
     ...Object.fromEntries(pools.map(name => userVariable(seed, name))),
@@ -39,13 +42,16 @@ function userVariable(seed: string, name: string): [string, string] {
 }
 
 /** Prints the accounts and users for the configuration. */
-export function printConfig(): void {
-  process.stdout.write(natsAuthorization())
+export function printConfig({ hub, leaf }: { hub?: true; leaf?: true }): void {
+  if (hub && leaf) throw new UserError('--hub and --leaf are configurations of different servers: choose one', 2)
+  process.stdout.write(leaf ? natsLeaf() : hub ? natsHub() : natsAuthorization())
 }
 
 /** With variables of the server's environment for what is secret. */
-export const natsAuthorization = (): string =>
-  authorizationText(role => `$${passwordVariable(role)}`, `$${ISSUER_VARIABLE}`)
+const VARIABLES: Secrets = { passwordOf: role => `$${passwordVariable(role)}`, issuer: `$${ISSUER_VARIABLE}` }
+export const natsAuthorization = (): string => authorizationText(VARIABLES)
+const natsHub = (): string => hubText(VARIABLES, `$${LEAF_VARIABLE}`)
+const natsLeaf = (): string => leafText(VARIABLES, account => `$NATS_HUB_${account}`)
 
 /** Prints the user of a pool as it stands in NATS_URL: name and password. */
 export function printUser(pool: string, { app = BUILT_IN_APP, json }: { app?: string; json?: true }): void {

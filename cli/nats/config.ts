@@ -7,7 +7,7 @@ import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { join, resolve } from 'node:path'
 import type { Role } from '../../bus/connect.js'
 import { newIssuerSeed, openIssuer } from '../../bus/pool-users.js'
-import { CROSSINGS, POOLS_ACCOUNT, RIGHTS, ROLES_ACCOUNT } from '../../bus/rights.js'
+import { CROSSINGS, inDomain, POOLS_ACCOUNT, RIGHTS, ROLES_ACCOUNT } from '../../bus/rights.js'
 import { readOrCreateSecret } from '../../workers/resources/keys/secret-file.js'
 
 export const ROLES = ['edge', 'resources', 'graphs', 'deployer'] as const satisfies readonly Role[]
@@ -91,32 +91,31 @@ jetstream {
   max_file_store: ${max_file_store}
   max_memory_store: 256MB
 }
-${cluster === undefined ? '' : clusterText(cluster)}${authorizationText(role => text(passwords[role]), text(issuer))}`,
+${cluster === undefined ? '' : clusterText(cluster)}${authorizationText({ passwordOf: role => text(passwords[role]), issuer: text(issuer) })}`,
     { mode: 0o600 },
   )
   return path
 }
 
-/**
- * The users of the roles, and who knows those of pools (bus/pool-users.ts). `passwordOf` and `issuer` are texts of the
- * configuration: quoted, or variables of its environment.
- */
-export function authorizationText(passwordOf: (role: Role) => string, issuer: string): string {
-  const userOf = (role: Role) => {
-    const { publish, never = [], subscribe } = RIGHTS[role]
-    const deny = never.length > 0 ? `, deny: ${list(never)}` : ''
-    const permissions = `{ publish: { allow: ${list(publish)}${deny} }, subscribe: { allow: ${list(subscribe)} } }`
-    return `{ user: ${role}, password: ${passwordOf(role)}, permissions: ${permissions} }`
-  }
+/** The text of a password, and that of the public key of the issuer: quoted, or variables of the server's environment. */
+export interface Secrets {
+  passwordOf(role: Role): string
+  issuer: string
+}
+
+/** The users of the roles, and who knows those of pools (bus/pool-users.ts). `isHub`: leaf nodes connect to the server (leaf.ts). */
+export function authorizationText({ passwordOf, issuer }: Secrets, isHub = false): string {
   const { fromPools, toPools, answeredOnce, answeredOften, renamed } = CROSSINGS
   const exported = (kind: 'stream' | 'service', subjects: readonly string[], more = '') =>
     subjects.map(subject => `{ ${kind}: ${text(subject)}${more} }`)
   const imported = (kind: 'stream' | 'service', account: string, subjects: readonly string[]) =>
     subjects.map(subject => `{ ${kind}: { account: ${account}, subject: ${text(subject)} } }`)
+  // Pulls of pools at a leaf node arrive under the name of the domain.
+  const mapped = isHub ? answeredOften.map(subject => ({ subject, to: inDomain(subject) })) : []
   return `accounts {
   ${ROLES_ACCOUNT} {
     jetstream: enabled
-    ${block('users', ROLES.filter(role => role !== 'graphs').map(userOf))}
+    ${usersText(ROLES_ACCOUNT, passwordOf)}
     ${block('exports', [
       ...exported('stream', toPools),
       ...exported('service', [...answeredOnce, ...renamed.map(({ subject }) => subject)]),
@@ -125,25 +124,44 @@ export function authorizationText(passwordOf: (role: Role) => string, issuer: st
     ${block('imports', imported('stream', POOLS_ACCOUNT, fromPools))}
   }
   ${POOLS_ACCOUNT} {
-    ${block('users', [userOf('graphs')])}
+    ${usersText(POOLS_ACCOUNT, passwordOf)}
     ${block('exports', exported('stream', fromPools))}
     ${block('imports', [
       ...imported('stream', ROLES_ACCOUNT, toPools),
       ...imported('service', ROLES_ACCOUNT, [...answeredOnce, ...answeredOften]),
-      ...renamed.map(
+      ...[...renamed, ...mapped].map(
         ({ subject, to }) => `{ service: { account: ${ROLES_ACCOUNT}, subject: ${text(subject)} }, to: ${text(to)} }`,
       ),
     ])}
   }
 }
-authorization {
+${calloutText(issuer)}`
+}
+
+/** The users of an account. `subjectOf`: what a subject of their rights is called at this server. */
+export function usersText(
+  account: string,
+  passwordOf: Secrets['passwordOf'],
+  subjectOf: (subject: string) => string = subject => subject,
+): string {
+  const subjects = (all: readonly string[]) => list(all.map(subjectOf))
+  const userOf = (role: Role) => {
+    const { publish, never = [], subscribe } = RIGHTS[role]
+    const deny = never.length > 0 ? `, deny: ${subjects(never)}` : ''
+    const permissions = `{ publish: { allow: ${subjects(publish)}${deny} }, subscribe: { allow: ${subjects(subscribe)} } }`
+    return `{ user: ${role}, password: ${passwordOf(role)}, permissions: ${permissions} }`
+  }
+  return block('users', ROLES.filter(role => (role === 'graphs') === (account === POOLS_ACCOUNT)).map(userOf))
+}
+
+/** Resource workers answer who the users of pools are. */
+export const calloutText = (issuer: string): string => `authorization {
   timeout: 5
   auth_callout { issuer: ${issuer}, account: ${ROLES_ACCOUNT}, auth_users: ${list(ROLES)} }
 }
 `
-}
 
-const block = (name: string, lines: readonly string[]): string =>
+export const block = (name: string, lines: readonly string[]): string =>
   `${name}: [${lines.map(line => `\n      ${line}`).join('')}\n    ]`
 
 const clusterText = ({ cluster, port, routes, tags = [] }: NatsClusterMember): string => `cluster {

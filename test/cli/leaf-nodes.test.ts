@@ -5,7 +5,7 @@ import { Client } from '@langchain/langgraph-sdk'
 import t from 'tap'
 import { root } from '../../cli/root.js'
 import { launch } from '../helpers/cluster.js'
-import { startLeafNodes } from '../helpers/leaf-nodes.js'
+import { type Node, startLeafNodes } from '../helpers/leaf-nodes.js'
 import { until } from '../helpers/until.js'
 
 t.setTimeout(180_000)
@@ -19,15 +19,21 @@ function appAt(folder: string, graph: string, source: string): string {
 }
 
 t.test('two regions, each a leaf node without JetStream', async t => {
-  const nodes = await startLeafNodes(2)
+  const nodes = await startLeafNodes(2, ['region-0'])
   t.teardown(() => nodes.stop())
   const env = (url: string) => ({ NATS_URL: url, MONGODB_URL: '' })
-  const resources = await launch(['resources', '--data', nodes.folder('data')], env(nodes.hub.url('resources')))
+  const issuer = { WEFT_NATS_ISSUER: nodes.secrets.WEFT_NATS_ISSUER! }
+  const resources = await launch(['resources', '--data', nodes.folder('data')], {
+    ...env(nodes.hub.url('resources')),
+    ...issuer,
+  })
   t.teardown(() => resources.stop())
   const regions: { client: Client; graph: string }[] = []
   for (const [i, leaf] of nodes.leaves.entries()) {
     const app = appAt(nodes.folder(`app-${i}`), `custom-${i}`, 'custom')
-    const graphs = await launch(['graphs', '--app', app, '--pool', `region-${i}`], env(leaf.url('graphs')))
+    // One pool has a user of its own.
+    const url = leaf.url('graphs', i === 0 ? 'NATS_POOL_REGION_0' : undefined)
+    const graphs = await launch(['graphs', '--app', app, '--pool', `region-${i}`], env(url))
     t.teardown(() => graphs.stop())
     const edge = await launch(['edge', '--port', '0'], env(leaf.url('edge')))
     t.teardown(() => edge.stop())
@@ -89,5 +95,36 @@ t.test('two regions, each a leaf node without JetStream', async t => {
     await nodes.leaves[0]!.start()
     await far.client.runs.join(thread_id, run.run_id)
     t.equal((await far.client.runs.get(thread_id, run.run_id)).status, 'success')
+  })
+  await t.test('leaf nodes get second users at the hub, and the first ones end', async t => {
+    const [leaf, other] = nodes.leaves as [Node, Node]
+    const first = [nodes.secrets.NATS_LEAF_PASSWORD!] as const
+    const second = ['another-password', '-next'] as const
+    const restart = async (node: Node, ...change: Parameters<Node['change']>) => {
+      node.change(...change)
+      await node.stop()
+      await node.start()
+    }
+    const same = (users: string) => users
+    const isServed = () =>
+      Promise.all(regions.map(({ client, graph }) => client.runs.wait(null, graph, { input: { count: 3 } }))).then(
+        () => true,
+        () => false,
+      )
+    const line = /^ *\{ user: (leaf-\w+), password: \S+, (account: \w+) \}$/gm
+    const next = `{ user: $1${second[1]}, password: "${second[0]}", $2 }`
+    await restart(nodes.hub, users => users.replaceAll(line, `$&\n${next}`))
+    await until(isServed)
+    for (const one of [leaf, other]) {
+      await restart(one, same, nodes.remotes(...second))
+      await until(isServed)
+    }
+    await restart(nodes.hub, users => users.replaceAll(line, ''))
+    await until(isServed)
+    await restart(leaf, same, nodes.remotes(...first))
+    await t.rejects(near.client.threads.create(), 'the first users are no more')
+    t.match(await far.client.threads.create(), { status: 'idle' })
+    await restart(leaf, same, nodes.remotes(...second))
+    await until(isServed)
   })
 })

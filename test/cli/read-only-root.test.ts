@@ -41,7 +41,7 @@ interface Options {
   env?: { [name: string]: string }
 }
 
-/** What both images set, with the data folder elsewhere. */
+/** Settings of both images, with the data folder elsewhere. */
 const ENV = Object.fromEntries(
   ['WEFT_DATA', 'XDG_CACHE_HOME'].map(name => {
     const file = readFileSync(join(root, 'Dockerfile'), 'utf8')
@@ -109,7 +109,7 @@ async function startReadOnly(t: Test, { app, places = {}, path = [], env = {} }:
 }
 type Server = Awaited<ReturnType<typeof startReadOnly>>
 
-/** Of the assistant of this graph: what its types say. */
+/** The input of a graph, as its types say. */
 async function inputOf({ ask }: Server, graph_id: string) {
   const [assistant] = JSON.parse((await ask('/assistants/search', { graph_id })).text) as { assistant_id: string }[]
   const read = () => ask(`/assistants/${assistant!.assistant_id}/schemas`)

@@ -11,7 +11,7 @@ t.setTimeout(120_000)
 const REGISTRY = '127.0.0.1:1/team'
 const MAIN = 'dep-support-1a2b3c4d-r1-g1-1'
 const stay = 'trap "exit 0" TERM; while :; do sleep 0.1; done'
-/** What each image executes. */
+/** Each image executes one of these. */
 const PROGRAMS = {
   app: `cat /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null || cat /sys/fs/cgroup/memory.max
         echo "pids $(cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max)"
@@ -43,7 +43,7 @@ function bench(t: Test) {
   const drivers = openTestDrivers(t, { host: engine.host, ...openTestBeats() })
   const taskWith = (name: string, spec = {}) =>
     taskOf(1, spec, { revision: { source_revision_config: { image_uri: `${REGISTRY}/${name}:1` } } } as never)
-  /** Of the main container, unless another one is named. */
+  /** Asks for the main container, unless another one is named. */
   const inspect = (name = MAIN) => list(`/containers/${name}/json`) as { State: { Running: boolean; Pid: number } }
   const isRunning = (name: string) =>
     containers().some(({ Names, State }) => Names.includes(`/${name}`) && State === 'running')

@@ -6,7 +6,7 @@ import { root } from '../../../cli/root.js'
 
 const node = realpathSync(process.execPath)
 
-/** What each container sees where it is here: the programs, this repository, the applications. */
+/** Each container has the programs, this repository and the applications where they are here. */
 export const mountedFolders = (apps: readonly string[]): string[] => [
   ...new Set(['/usr', dirname(dirname(node)), root, ...apps]),
 ]

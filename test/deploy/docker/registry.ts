@@ -53,5 +53,5 @@ export async function startRegistry(layer: Buffer, images: { [name: string]: obj
 }
 
 const MANIFEST = 'application/vnd.oci.image.manifest.v1+json'
-/** Of this machine, as engines spell it. */
+/** The kind of this machine, as engines spell it. */
 const ARCHITECTURE = process.arch === 'x64' ? 'amd64' : process.arch

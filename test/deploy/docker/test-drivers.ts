@@ -14,7 +14,7 @@ type TestBeats = ReturnType<typeof openTestBeats>
 
 export interface TestDrivers {
   beat: TestBeats['beat']
-  /** What replicas have written. */
+  /** Lines that replicas have written. */
   lines: string[]
   /** Pools that were retired. */
   retired: string[]

@@ -52,7 +52,7 @@ const EDGE = 2024
 const NATS_STOP_MS = 30_000
 const DATABASE = 'weft'
 
-/** What `weft nats config` of the program says. */
+/** The program with the users that its `weft nats config` prints. */
 export async function versionOf(program: string): Promise<Version> {
   const { code, stdout, stderr } = await runWeft(['nats', 'config'], {}, program)
   if (code !== 0) throw new Error(`weft nats config of ${program} ended with code ${code}: ${stderr}`)
