@@ -57,6 +57,8 @@ export async function startDockerd({ apps = [], hasNetwork = false }: DockerdOpt
       ...['dockerd', '--config-file', file('daemon.json'), '--host', `unix://${socket}`, '--pidfile', file('pid')],
       ...['--data-root', file('data'), '--exec-root', file('exec'), '--storage-driver', 'vfs'],
       ...[...networks, '--iptables=false', '--ip-forward=false', '--ip-masq=false', '--cgroup-parent', `/${cgroup}`],
+      // A service manager would want a name of its own for the parent.
+      ...['--exec-opt', 'native.cgroupdriver=cgroupfs'],
       ...['--add-runtime', `machine=${file('runtime')}`, '--default-runtime', 'machine'],
     ],
     { env: { PATH, HOME: folder }, stdio: ['pipe', log, log] },
