@@ -22,10 +22,10 @@ const BUSY = new Set(['busy', 'pending', 'running'])
 /** Integers that a double cannot hold would be equal to their neighbours. */
 const LARGE = /([:[,]\s*)(-?\d{16,})(?=\s*[,\]}])/g
 
-export async function send(base: string, call: Call, saved: Saved): Promise<Answer> {
+export async function send(base: string, call: Call, saved: Saved, callMs = CALL_MS): Promise<Answer> {
   const deadline = Date.now() + SETTLE_MS
   for (;;) {
-    const answer = await sendOnce(base, call, saved)
+    const answer = await sendOnce(base, call, saved, callMs)
     const { status } = (answer.body ?? {}) as { status?: unknown }
     const waits =
       call.until === 'settled' ? BUSY.has(status as string) : call.until === 'running' && status === 'pending'
@@ -37,7 +37,12 @@ export async function send(base: string, call: Call, saved: Saved): Promise<Answ
   }
 }
 
-async function sendOnce(base: string, { call, body, text, headers }: Call, saved: Saved): Promise<Answer> {
+async function sendOnce(
+  base: string,
+  { call, body, text, headers }: Call,
+  saved: Saved,
+  callMs: number,
+): Promise<Answer> {
   const [method = '', path = ''] = filled(call, saved).split(/ (.*)/s)
   const content = text ?? (body === undefined ? undefined : JSON.stringify(fill(body, saved)))
   const response = await fetch(`${base}${path}`, {
@@ -49,7 +54,7 @@ async function sendOnce(base: string, { call, body, text, headers }: Call, saved
       ...headers,
     },
     ...(content === undefined ? {} : { body: content }),
-    signal: AbortSignal.timeout(CALL_MS),
+    signal: AbortSignal.timeout(callMs),
     redirect: 'manual',
   })
   const answer: Answer = { status: response.status, headers: {} }

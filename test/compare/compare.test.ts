@@ -76,5 +76,8 @@ t.test('the table has the same cases for a seed, each with a name of its own', a
 t.test('wrong options are refused', async t => {
   t.throws(() => optionsOf(['--language', 'go']), /expected python or javascript/)
   t.throws(() => optionsOf(['--seed', 'x']), /expected a whole number/)
+  for (const url of ['https://example.com', 'http://example.com', 'here'])
+    t.throws(() => optionsOf(['--url', url]), /expected http:\/\/127.0.0.1:PORT/)
+  t.match(optionsOf(['--url', 'http://127.0.0.1:1/']), { url: 'http://127.0.0.1:1', languages: ['python'] })
   t.same(optionsOf(['--language', 'python', '--seed', '5'])?.languages, ['python'])
 })

@@ -1,8 +1,9 @@
-/** `npm run compare`: sends the same calls to Weft and to the official development server, and compares the answers. */
+/** `npm run compare`: sends the same calls to Weft, or to a server at an address, and to the official development server, and compares the answers. */
 import { UserError } from '../../cli/user-error.js'
 import { casesOf } from './cases.js'
 import { HELP, optionsOf } from './options.js'
-import { compareServers } from './servers.js'
+import { rowsOf } from './score.js'
+import { compareServers, scoreServer } from './servers.js'
 
 async function main(args: string[]): Promise<void> {
   const options = optionsOf(args)
@@ -15,6 +16,12 @@ async function main(args: string[]): Promise<void> {
       continue
     }
     say(`${language}, seed ${options.seed}`)
+    if (options.url !== null) {
+      await requireServer(options.url)
+      const scores = await scoreServer(options.url, language, cases, options.details ? say : () => {})
+      for (const row of rowsOf(scores)) say(row)
+      continue
+    }
     const score = await compareServers(language, cases, say)
     unexplained += score.unexplained
     say(
@@ -23,6 +30,13 @@ async function main(args: string[]): Promise<void> {
     )
   }
   process.exitCode = unexplained === 0 ? 0 : 1
+}
+
+/** Any answer is one: what it is, is for the score. */
+async function requireServer(url: string): Promise<void> {
+  await fetch(`${url}/ok`, { signal: AbortSignal.timeout(20_000) }).catch(error => {
+    throw new UserError(`no server answers at ${url}: ${error.cause?.message ?? error.message}`)
+  })
 }
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)

@@ -1,6 +1,5 @@
 /** Compares both servers of a language over a list of cases. */
 import { join } from 'node:path'
-import { inspect } from 'node:util'
 import PQueue from 'p-queue'
 import { root } from '../../cli/root.js'
 import { devServer } from '../../scripts/bench/peer-js.js'
@@ -8,8 +7,10 @@ import { benchPython, pythonDevServer } from '../../scripts/bench/peer-python.js
 import { type Kind, type Server, weft } from '../../scripts/bench/server.js'
 import type { Call, Case, Language } from './case.js'
 import { type Answer, type Saved, send } from './client.js'
-import { ABSENT, compareAnswers, type Difference, openIds } from './differ.js'
+import { compareAnswers, openIds } from './differ.js'
 import { knownOf } from './known.js'
+import { lineOf } from './lines.js'
+import { noScores, type Scores, scorerOf } from './score.js'
 
 /** The official servers look for runs once in a while: a case that waits for one lets others go on. */
 const AT_ONCE = 12
@@ -27,25 +28,47 @@ type Say = (line: string) => void
 
 /** Starts both servers, and says each difference that no row explains. */
 export async function compareServers(language: Language, cases: readonly Case[], say: Say): Promise<Score> {
-  const app = join(root, 'test/apps/compare', language)
-  const python = language === 'python' ? await benchPython() : null
-  const kinds: Kind[] = [
-    weft({ app, env: python === null ? {} : { WEFT_PYTHON: python } }),
-    python === null ? await devServer(say) : pythonDevServer(python),
-  ]
-  const servers: Server[] = []
   const score: Score = { comparisons: 0, equal: 0, known: 0, unexplained: 0 }
+  const kinds = await kindsOf(language, say)
+  await withServers([kinds.weft, kinds.official], language, ([ours, theirs]) => {
+    const place = { ours: ours!, theirs: theirs!, language, score, say }
+    return inTurn(cases, one => execute(one, place))
+  })
+  return score
+}
+
+/** Starts the official server beside the one at `url`, which has the same application and nothing stored. */
+export async function scoreServer(url: string, language: Language, cases: readonly Case[], say: Say): Promise<Scores> {
+  const scores = noScores()
+  const { official } = await kindsOf(language, say)
+  await withServers([official], language, ([theirs]) =>
+    inTurn(cases, scorerOf({ scored: url, official: theirs!, say }, scores)),
+  )
+  return scores
+}
+
+async function kindsOf(language: Language, say: Say): Promise<{ weft: Kind; official: Kind }> {
+  if (language === 'javascript') return { weft: weft(), official: await devServer(say) }
+  const python = await benchPython()
+  return { weft: weft({ env: { WEFT_PYTHON: python } }), official: pythonDevServer(python) }
+}
+
+/** Gives the bases of started servers. */
+async function withServers(kinds: readonly Kind[], language: Language, use: (bases: string[]) => Promise<void>) {
+  const app = join(root, 'test/apps/compare', language)
+  const servers: Server[] = []
   try {
     for (const kind of kinds) servers.push(await kind.start({ app }))
-    const [ours, theirs] = servers.map(({ port }) => `http://127.0.0.1:${port}`) as [string, string]
-    const place = { ours, theirs, language, score, say }
-    const together = new PQueue({ concurrency: AT_ONCE })
-    await together.addAll(cases.filter(({ alone }) => !alone).map(one => () => execute(one, place)))
-    for (const one of cases.filter(({ alone }) => alone)) await execute(one, place)
+    await use(servers.map(({ port }) => `http://127.0.0.1:${port}`))
   } finally {
     await Promise.all(servers.map(server => server.stop()))
   }
-  return score
+}
+
+async function inTurn(cases: readonly Case[], one: (one: Case) => Promise<void>): Promise<void> {
+  const together = new PQueue({ concurrency: AT_ONCE })
+  await together.addAll(cases.filter(({ alone }) => !alone).map(each => () => one(each)))
+  for (const each of cases.filter(({ alone }) => alone)) await one(each)
 }
 
 interface Place {
@@ -70,7 +93,7 @@ async function execute({ name, calls }: Case, { ours, theirs, language, score, s
       if (found.length === 0) score.equal++
       else if (unknown.length === 0) score.known++
       else score.unexplained++
-      for (const difference of unknown.slice(0, SHOWN)) say(lineOf(place, difference))
+      for (const difference of unknown.slice(0, SHOWN)) say(lineOf(place, difference, ['ours', 'theirs']))
       if (unknown.length > SHOWN) say(`    and ${unknown.length - SHOWN} more`)
       // The next steps depend on it.
       if (answers[0].status !== answers[1].status) return
@@ -88,12 +111,3 @@ const ask = (whose: string, base: string, call: Call, saved: Saved): Promise<Ans
   send(base, call, saved).catch(error => {
     throw new Error(`no answer of ${whose}: ${error.message}`, { cause: error.cause })
   })
-
-const lineOf = (place: string, { path, ours, theirs }: Difference): string =>
-  `${place} ${path}\n    ours   ${short(ours)}\n    theirs ${short(theirs)}`
-
-function short(value: unknown): string {
-  if (value === ABSENT) return '(absent)'
-  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? inspect(value))
-  return text.length > 240 ? `${text.slice(0, 240)}…` : text
-}
