@@ -16,8 +16,8 @@ export type Saved = { [name: string]: unknown }
 
 const HEADERS = ['content-type', 'content-location', 'location', 'x-pagination-total', 'x-pagination-next', 'allow']
 /** The official server for JavaScript compiles a graph for its schemas. */
-const CALL_MS = 60_000
-const SETTLE_MS = 15_000
+export const CALL_MS = 60_000
+const SETTLE_MS = 30_000
 const BUSY = new Set(['busy', 'pending', 'running'])
 /** Integers that a double cannot hold would be equal to their neighbours. */
 const LARGE = /([:[,]\s*)(-?\d{16,})(?=\s*[,\]}])/g

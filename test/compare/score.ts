@@ -3,7 +3,7 @@
  * that of the table of cases, whatever the server answers: a call that it leaves without an answer is not alike.
  */
 import type { Call, Case } from './case.js'
-import { type Answer, send } from './client.js'
+import { type Answer, CALL_MS, send } from './client.js'
 import { ABSENT, compareAnswers, type Difference, type Ids, openIds } from './differ.js'
 import { lineOf } from './lines.js'
 
@@ -25,11 +25,10 @@ export interface Scored {
   official: string
   /** Is told where an answer is not alike. */
   say(line: string): void
-  /** The time that the scored server has for an answer. */
+  /** The time that the scored server has for an answer; that of the official one unless given. */
   answerMs?: number
 }
 
-const ANSWER_MS = 20_000
 /** After so many calls of a family without an answer, its others are not sent. */
 const PATIENCE = 25
 
@@ -55,7 +54,7 @@ export const noScores = (): Scores =>
   new Map(FAMILIES.map(([name]) => [name, { calls: 0, status: 0, alike: 0, equal: 0 }]))
 
 /** Executes a case on both servers, and counts. It goes on after a difference, with the ids that each server has given. */
-export function scorerOf({ scored, official, say, answerMs = ANSWER_MS }: Scored, scores: Scores) {
+export function scorerOf({ scored, official, say, answerMs = CALL_MS }: Scored, scores: Scores) {
   const unanswered = new Map<string, number>()
 
   return async ({ name, calls }: Case): Promise<void> => {
