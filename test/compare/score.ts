@@ -11,10 +11,10 @@ export interface Tally {
   calls: number
   /** The status is that of the official server. */
   status: number
-  /** And all that the official server sends is there; there may be more. */
+  /** And all that the official server sends is there, but for headers and metadata; there may be more. */
+  content: number
+  /** And headers and metadata are there, too. */
   alike: number
-  /** And there is no more. */
-  equal: number
 }
 
 export type Scores = Map<string, Tally>
@@ -51,7 +51,7 @@ const familyOf = (name: string, { call }: Call): string =>
   FAMILIES.find(([, ofCase, ofCall]) => ofCase.test(name) && ofCall.test(call))![0]
 
 export const noScores = (): Scores =>
-  new Map(FAMILIES.map(([name]) => [name, { calls: 0, status: 0, alike: 0, equal: 0 }]))
+  new Map(FAMILIES.map(([name]) => [name, { calls: 0, status: 0, content: 0, alike: 0 }]))
 
 /** Executes a case on both servers, and counts. It goes on after a difference, with the ids that each server has given. */
 export function scorerOf({ scored, official, say, answerMs = CALL_MS }: Scored, scores: Scores) {
@@ -87,6 +87,8 @@ export function scorerOf({ scored, official, say, answerMs = CALL_MS }: Scored, 
   }
 }
 
+const ASIDE = /^headers\.|\bmetadata\b/
+
 /** Also of an answer that is nested too deeply to be compared. */
 function differencesOf(ours: Answer, theirs: Answer, ids: Ids): Difference[] {
   try {
@@ -100,10 +102,11 @@ function differencesOf(ours: Answer, theirs: Answer, ids: Ids): Difference[] {
 function count(tally: Tally, found: readonly Difference[] | null): Difference | null {
   tally.calls++
   if (found === null) return null
-  const [first = null] = found.filter(difference => !isAddition(difference))
+  const important = found.filter(difference => !isAddition(difference))
+  const [first = null] = important
   if (first?.path !== 'status') tally.status++
+  if (important.every(({ path }) => ASIDE.test(path))) tally.content++
   if (first === null) tally.alike++
-  if (found.length === 0) tally.equal++
   return first
 }
 
@@ -116,12 +119,13 @@ function isAddition({ path, ours, theirs }: Difference): boolean {
 
 /** Rows of a table in Markdown. */
 export function rowsOf(scores: Scores): string[] {
-  const sum: Tally = { calls: 0, status: 0, alike: 0, equal: 0 }
+  const sum: Tally = { calls: 0, status: 0, content: 0, alike: 0 }
   for (const tally of scores.values()) for (const name of Object.keys(sum) as (keyof Tally)[]) sum[name] += tally[name]
-  return [...scores, ['all', sum] as const]
+  const rows = [...scores, ['all', sum] as const]
     .filter(([, { calls }]) => calls > 0)
-    .map(([family, { calls, status, alike, equal }]) => {
+    .map(([family, { calls, status, content, alike }]) => {
       const of = (part: number) => `${part} (${Math.floor((100 * part) / calls)} %)`
-      return `| ${family} | ${calls} | ${of(status)} | ${of(alike)} | ${of(equal)} |`
+      return `| ${family} | ${calls} | ${of(status)} | ${of(content)} | ${of(alike)} |`
     })
+  return ['| family | calls | same status | same content | alike |', '|---|---|---|---|---|', ...rows]
 }
