@@ -14,6 +14,8 @@ import { noScores, type Scores, scorerOf } from './score.js'
 
 /** The official servers look for runs once in a while: a case that waits for one lets others go on. */
 const AT_ONCE = 12
+/** A slow server must not be counted as a silent one. */
+const SCORED_AT_ONCE = 4
 /** Differences that are printed for one call. */
 const SHOWN = 3
 
@@ -42,7 +44,7 @@ export async function scoreServer(url: string, language: Language, cases: readon
   const scores = noScores()
   const { official } = await kindsOf(language, say)
   await withServers([official], language, ([theirs]) =>
-    inTurn(cases, scorerOf({ scored: url, official: theirs!, say }, scores)),
+    inTurn(cases, scorerOf({ scored: url, official: theirs!, say }, scores), SCORED_AT_ONCE),
   )
   return scores
 }
@@ -65,8 +67,8 @@ async function withServers(kinds: readonly Kind[], language: Language, use: (bas
   }
 }
 
-async function inTurn(cases: readonly Case[], one: (one: Case) => Promise<void>): Promise<void> {
-  const together = new PQueue({ concurrency: AT_ONCE })
+async function inTurn(cases: readonly Case[], one: (one: Case) => Promise<void>, concurrency = AT_ONCE): Promise<void> {
+  const together = new PQueue({ concurrency })
   await together.addAll(cases.filter(({ alone }) => !alone).map(each => () => one(each)))
   for (const each of cases.filter(({ alone }) => alone)) await one(each)
 }
