@@ -3,9 +3,8 @@
  * messages, whose `metadata.mimeType` is one of A2UI. Others never see them: the assistant allows the extension, and the
  * message of the client activates it.
  */
-import { checkAs } from '../../bus/decode.js'
+import { checkAs, decodeJson } from '../../bus/decode.js'
 import { WeftError } from '../../schemas/errors.js'
-import { parseJson } from '../../schemas/exact.js'
 import { isObject, type JsonObject } from '../../schemas/json.js'
 import { A2aError, type A2aMessage } from '../../schemas/protocols/a2a.js'
 import {
@@ -102,11 +101,11 @@ export function interfacesOfTools({ metadata }: Assistant, messages: readonly Js
   })
 }
 
-/** The parsed JSON of a tool; a text that is none stays one. */
+/** The parsed JSON of a tool, which a client may have sent as a message; a text that is none stays one. */
 function resultOf(content: unknown): unknown {
   if (typeof content !== 'string') return content
   try {
-    return parseJson(content)
+    return decodeJson(Buffer.from(content)) ?? content
   } catch {
     return content
   }

@@ -110,7 +110,7 @@ function count(tally: Tally, found: readonly Difference[] | null): Difference | 
   return first
 }
 
-/** What a client of the official server does not notice: a member more, an id of an event, or no member in place of `null`. */
+/** A client of the official server does not notice a member more, an id of an event, or no member in place of `null`. */
 function isAddition({ path, ours, theirs }: Difference): boolean {
   if (path.endsWith('.numbered')) return ours === true
   const isElement = /(^|\.)\d+$/.test(path)

@@ -53,7 +53,7 @@ interface Versions {
   modules?: unknown
 }
 
-/** What has answered: the roles of one process ask the same program, and each answer blocks its event loop for 50 ms. */
+/** Programs that have answered: the roles of one process ask the same program, and each answer blocks its event loop for 50 ms. */
 const answered = new Map<string, Versions>()
 
 function versionsOf(path: string, user: HostUser | null): Versions {
