@@ -1,12 +1,12 @@
 import t from 'tap'
-import { DEPLOYMENT_STATUSES, REVISION_STATUSES, type RevisionStatus } from '../../schemas/deployments.js'
+import { DEPLOYMENT_STATUSES, REVISION_STATUSES, type RevisionStatus } from '../../../schemas/deployments.js'
 import {
   type DeploymentEvent,
   deploymentAfter,
   firstStage,
   isOver,
   mayBecome,
-} from '../../workers/resources/deployments/status.js'
+} from '../../../workers/resources/deployments/status.js'
 
 /** docs/spec/control-plane.md#deployment-status, row by row. */
 const DEPLOYMENT: [DeploymentEvent, { [from: string]: string }][] = [

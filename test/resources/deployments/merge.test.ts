@@ -1,12 +1,12 @@
 import t from 'tap'
-import type { DeploymentPatch, SourceConfigInput } from '../../schemas/deployments.js'
+import type { DeploymentPatch, SourceConfigInput } from '../../../schemas/deployments.js'
 import {
   initialConfig,
   initialRevisionConfig,
   type Merged,
   merge,
   same,
-} from '../../workers/resources/deployments/merge.js'
+} from '../../../workers/resources/deployments/merge.js'
 
 const ID = '6ba7b821-9dad-11d1-80b4-00c04fd430c8'
 const URL = 'http://here/deployments/x-1'

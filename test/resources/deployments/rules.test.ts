@@ -1,9 +1,9 @@
 import t from 'tap'
-import type { DeploymentPatch, ResourceSpec, Secret, SourceConfigInput } from '../../schemas/deployments.js'
-import { parseAllowed } from '../../workers/outbound.js'
-import { initialConfig, initialRevisionConfig } from '../../workers/resources/deployments/merge.js'
-import { specProblems } from '../../workers/resources/deployments/resource-spec.js'
-import { formProblems, refusalOf, reservedRefusal } from '../../workers/resources/deployments/rules.js'
+import type { DeploymentPatch, ResourceSpec, Secret, SourceConfigInput } from '../../../schemas/deployments.js'
+import { parseAllowed } from '../../../workers/outbound.js'
+import { initialConfig, initialRevisionConfig } from '../../../workers/resources/deployments/merge.js'
+import { specProblems } from '../../../workers/resources/deployments/resource-spec.js'
+import { formProblems, refusalOf, reservedRefusal } from '../../../workers/resources/deployments/rules.js'
 
 const policy = { allowed: parseAllowed('git.inner.example'), local_sources: ['/srv/repos'] }
 const GITHUB = { repo_url: 'https://example.com/a/b' }

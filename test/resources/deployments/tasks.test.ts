@@ -5,16 +5,16 @@
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { v7 } from 'uuid'
-import type { Reply } from '../../bus/serve.js'
-import type { Claimed, DeployAdvance, DeployTask, Renewed } from '../../schemas/deploy-calls.js'
-import type { RevisionStatus } from '../../schemas/deployments.js'
-import { WeftError } from '../../schemas/errors.js'
-import type { Store } from '../../store/port.js'
-import type { RecordRow } from '../../store/rows/records.js'
-import type { Deps } from '../../workers/resources/context.js'
-import { createRevision, patchDeployment, redeploy } from '../../workers/resources/deployments/change.js'
-import { createDeployment } from '../../workers/resources/deployments/create.js'
-import { openRedactors } from '../../workers/resources/deployments/redact.js'
+import type { Reply } from '../../../bus/serve.js'
+import type { Claimed, DeployAdvance, DeployTask, Renewed } from '../../../schemas/deploy-calls.js'
+import type { RevisionStatus } from '../../../schemas/deployments.js'
+import { WeftError } from '../../../schemas/errors.js'
+import type { Store } from '../../../store/port.js'
+import type { RecordRow } from '../../../store/rows/records.js'
+import type { Deps } from '../../../workers/resources/context.js'
+import { createRevision, patchDeployment, redeploy } from '../../../workers/resources/deployments/change.js'
+import { createDeployment } from '../../../workers/resources/deployments/create.js'
+import { openRedactors } from '../../../workers/resources/deployments/redact.js'
 import {
   type DeploymentBody,
   findDeployment,
@@ -23,16 +23,16 @@ import {
   parseRow,
   type RevisionBody,
   statusOf,
-} from '../../workers/resources/deployments/row.js'
-import { isOver, REVISION } from '../../workers/resources/deployments/status.js'
-import { deleteDeployment, interrupt } from '../../workers/resources/deployments/stop.js'
-import { sweepOrphans, sweepTasks } from '../../workers/resources/deployments/sweep.js'
-import { DEPLOYER_INBOX, deployTasks, promote } from '../../workers/resources/deployments/tasks.js'
-import { secretsOf } from '../../workers/resources/deployments/text.js'
-import { removeDeployment } from '../../workers/resources/deployments/write.js'
-import { each } from '../../workers/resources/rows/record.js'
-import { github, image } from '../helpers/control.js'
-import { Crash, type Stepwise, stage, stepwise } from './stage.js'
+} from '../../../workers/resources/deployments/row.js'
+import { isOver, REVISION } from '../../../workers/resources/deployments/status.js'
+import { deleteDeployment, interrupt } from '../../../workers/resources/deployments/stop.js'
+import { sweepOrphans, sweepTasks } from '../../../workers/resources/deployments/sweep.js'
+import { DEPLOYER_INBOX, deployTasks, promote } from '../../../workers/resources/deployments/tasks.js'
+import { secretsOf } from '../../../workers/resources/deployments/text.js'
+import { removeDeployment } from '../../../workers/resources/deployments/write.js'
+import { each } from '../../../workers/resources/rows/record.js'
+import { github, image } from '../../helpers/control.js'
+import { Crash, type Stepwise, stage, stepwise } from '../stage.js'
 
 type Handler = { handle(value: unknown, context: object): Promise<Reply> }
 

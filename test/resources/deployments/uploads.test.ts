@@ -2,19 +2,19 @@
 import { hash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import { v7 } from 'uuid'
-import type { Reply } from '../../bus/serve.js'
-import { PART_BYTES, uploadPath } from '../../schemas/deploy-calls.js'
-import type { Store } from '../../store/port.js'
-import type { RecordRow } from '../../store/rows/records.js'
-import type { Deps } from '../../workers/resources/context.js'
-import { patchDeployment, redeploy } from '../../workers/resources/deployments/change.js'
-import { createDeployment } from '../../workers/resources/deployments/create.js'
-import { findDeployment, parseRow } from '../../workers/resources/deployments/row.js'
-import { deleteDeployment } from '../../workers/resources/deployments/stop.js'
-import { readPart, sweepUploads, UPLOAD, type UploadBody } from '../../workers/resources/deployments/upload-rows.js'
-import { uploads } from '../../workers/resources/deployments/uploads.js'
-import { each } from '../../workers/resources/rows/record.js'
-import { Crash, type Stepwise, stage, stepwise } from './stage.js'
+import type { Reply } from '../../../bus/serve.js'
+import { PART_BYTES, uploadPath } from '../../../schemas/deploy-calls.js'
+import type { Store } from '../../../store/port.js'
+import type { RecordRow } from '../../../store/rows/records.js'
+import type { Deps } from '../../../workers/resources/context.js'
+import { patchDeployment, redeploy } from '../../../workers/resources/deployments/change.js'
+import { createDeployment } from '../../../workers/resources/deployments/create.js'
+import { findDeployment, parseRow } from '../../../workers/resources/deployments/row.js'
+import { deleteDeployment } from '../../../workers/resources/deployments/stop.js'
+import { readPart, sweepUploads, UPLOAD, type UploadBody } from '../../../workers/resources/deployments/upload-rows.js'
+import { uploads } from '../../../workers/resources/deployments/uploads.js'
+import { each } from '../../../workers/resources/rows/record.js'
+import { Crash, type Stepwise, stage, stepwise } from '../stage.js'
 
 t.setTimeout(120_000)
 
@@ -176,7 +176,7 @@ t.test('a crash between any two steps', async t => {
     dying.crashAfter(Number.POSITIVE_INFINITY)
     // The next claim of a deploy worker does the same.
     if ((await findDeployment(store, id)) !== null) {
-      const { removeDeployment } = await import('../../workers/resources/deployments/write.js')
+      const { removeDeployment } = await import('../../../workers/resources/deployments/write.js')
       await removeDeployment(deps, (await findDeployment(store, id))!)
     }
     await sweepLater(store)
