@@ -105,9 +105,13 @@ export const SETTINGS = {
   host_sandbox: setting(
     'WEFT_HOST_SANDBOX',
     '',
-    '`bubblewrap` runs graph hosts and app hosts in a sandbox without the files of this machine; it must be installed. With `WEFT_HOST_NETWORK=false` such hosts reach their own server only.',
+    '`bubblewrap` runs graph hosts and app hosts, and builds and probes of deployments, in a sandbox without the files of this machine; it must be installed. `WEFT_HOST_NETWORK` lists the hosts that code in it may connect to, as `api.example.com,*.example.org:443`; with `off` hosts reach their own server only.',
   ),
-  host_network: companion('WEFT_HOST_NETWORK', true, 'Whether hosts in a sandbox may open connections.'),
+  host_network: companion(
+    'WEFT_HOST_NETWORK',
+    'on',
+    'Where code in a sandbox may connect to: on, off, or hosts, addresses and ranges, comma-separated.',
+  ),
   host_threads: internal(
     'WEFT_HOST_THREADS',
     256,

@@ -35,6 +35,7 @@ const ALONE = {
   'static-schemas': 'workers/host/schemas/extract-thread',
   'app-host': 'workers/host/app/main',
   'app-files': 'workers/graph/app-files-child',
+  forward: 'workers/child/forward',
   handler: 'handler/handler',
 }
 /**

@@ -107,7 +107,7 @@ export interface Allowed {
  * The hosts and addresses of WEFT_ALLOW_HOSTS: `host`, `host:port`, an address or a CIDR, comma-separated. Throws an Error
  * with one sentence when a range has no valid prefix: `10.0.0.0/` would open everything.
  */
-export function parseAllowed(text: string): Allowed {
+export function parseAllowed(text: string, setting = 'WEFT_ALLOW_HOSTS'): Allowed {
   const [hosts, addresses] = [new Set<string>(), new BlockList()]
   for (const entry of text
     .split(',')
@@ -120,7 +120,7 @@ export function parseAllowed(text: string): Allowed {
       (family === 0 || !/^\d{1,3}$/.test(prefix) || Number(prefix) > (family === 4 ? 32 : 128))
     )
       throw new Error(
-        `WEFT_ALLOW_HOSTS: expected a host, host:port, an address or a range such as 10.0.0.0/8, got "${entry}"`,
+        `${setting}: expected a host, host:port, an address or a range such as 10.0.0.0/8, got "${entry}"`,
       )
     if (family === 0) hosts.add(entry)
     else if (prefix === undefined) addresses.addAddress(address, familyOf(address))
@@ -224,19 +224,9 @@ async function send<T>(
   allowed: Allowed,
   read: (request: ClientRequest) => Promise<T>,
 ): Promise<T> {
-  const origin = originOf(text)
   const deadline = performance.now() + TOTAL_MS
-  const reason = refusal(text, allowed)
-  if (reason !== null) throw new Error(`${origin} is not called: ${reason}`)
+  const { address, family } = await addressOf(text, allowed)
   const url = new URL(text)
-  const host = url.hostname.replace(/^\[|\]$/g, '')
-  const named = isNamed(url, allowed)
-  const found = isIP(host) === 0 ? await addressesOf(host, { named }) : [{ address: host, family: isIP(host) }]
-  if (found.some(({ address }) => isClosed(address, allowed))) throw new Error(`${origin} is not called: ${CLOSED}`)
-  const isBad = ({ address }: { address: string }) => (named ? isMetadata(address) : !mayConnect(address, allowed))
-  if (found.length === 0 || found.some(isBad))
-    throw new Error(`${origin} is not called: it leads to an address that is not public; ${HINT}`)
-  const { address, family } = found[0]!
   return new Promise((resolve, reject) => {
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest
     const request = send(url, {
@@ -262,6 +252,27 @@ async function send<T>(
     read(request).then(resolve, reject)
     request.end(body)
   })
+}
+
+/** An address to connect to. */
+export interface Address {
+  address: string
+  family: number
+}
+
+/** The address that the URL leads to. Throws an Error with one sentence when it may not be called. */
+export async function addressOf(text: string, allowed: Allowed): Promise<Address> {
+  const origin = originOf(text)
+  const reason = refusal(text, allowed)
+  if (reason !== null) throw new Error(`${origin} is not called: ${reason}`)
+  const url = new URL(text)
+  const named = isNamed(url, allowed)
+  const found = await addressesOf(url.hostname.replace(/^\[|\]$/g, ''), { named })
+  if (found.some(({ address }) => isClosed(address, allowed))) throw new Error(`${origin} is not called: ${CLOSED}`)
+  const isBad = ({ address }: Address) => (named ? isMetadata(address) : !mayConnect(address, allowed))
+  if (found.length === 0 || found.some(isBad))
+    throw new Error(`${origin} is not called: it leads to an address that is not public; ${HINT}`)
+  return found[0]!
 }
 
 function receivedOf(request: ClientRequest): Promise<Received> {
@@ -303,10 +314,8 @@ function statusOf(request: ClientRequest): Promise<number> {
  * the four threads that the files of this process need, too, for as long as the servers of the name do not answer. A
  * name that the operator opened may be a local one (hosts file, search domain), which only `lookup` knows.
  */
-async function addressesOf(
-  host: string,
-  { named }: { named: boolean },
-): Promise<{ address: string; family: number }[]> {
+export async function addressesOf(host: string, { named }: { named: boolean }): Promise<Address[]> {
+  if (isIP(host) !== 0) return [{ address: host, family: isIP(host) }]
   if (named) return lookup(host, { all: true })
   const resolver = new Resolver({ timeout: RESOLVE_MS, tries: 1 })
   const timer = setTimeout(() => resolver.cancel(), 2 * RESOLVE_MS)

@@ -15,9 +15,9 @@ import { usesPython } from '../../schemas/description.js'
 import { BUILT_IN_APP } from '../../schemas/ids.js'
 import { openAppHost } from '../../workers/child/app-host.js'
 import { chooseHostNode } from '../../workers/child/node.js'
+import { openSandbox } from '../../workers/child/open-sandbox.js'
 import { findHostUser, type HostUser, inheritedEnv } from '../../workers/child/process.js'
 import { findPython } from '../../workers/child/python.js'
-import { findSandbox } from '../../workers/child/sandbox.js'
 import { httpSocket, openSocketFolder } from '../../workers/child/socket-folder.js'
 import { type Ask, readAnswer } from './ask.js'
 
@@ -69,6 +69,8 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
   if (parts.length === 0) return null
   const user = findHostUser(config.host_user)
   const python = await pythonOf(application, config, user, log)
+  const { path: node } = chooseHostNode(config, user, log, application.path)
+  const opened = await openSandbox({ config, user, node, log })
   const sockets = hasHttp ? openSocketFolder(user) : null
   const host = openAppHost({
     app: application.path,
@@ -76,13 +78,14 @@ export async function startEdgeAppHost({ config, application, log }: Options): P
     ...(sockets === null ? {} : { sockets: sockets.path }),
     memory_mb: config.host_memory_mb,
     user,
-    sandbox: findSandbox(config, user),
-    node: chooseHostNode(config, user, log, application.path).path,
+    sandbox: opened.sandbox,
+    node,
     python,
     log,
   })
   const stop = async () => {
     await host.stop()
+    opened.close()
     sockets?.remove()
   }
   const { error, http: prefixes } = await host.hello

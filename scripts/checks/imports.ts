@@ -27,7 +27,7 @@ const MAY_IMPORT: readonly [place: string, ...others: string[]][] = [
   ['workers/deploy/', 'workers/child/', 'workers/outbound.ts', 'bus/', 'schemas/'],
   ['workers/resources/', 'workers/outbound.ts', 'store/', 'bus/', 'schemas/'],
   // Used by two programs each.
-  ['workers/child/', 'workers/pipe.ts', 'bus/', 'schemas/'],
+  ['workers/child/', 'workers/outbound.ts', 'workers/pipe.ts', 'bus/', 'schemas/'],
   ['workers/npm-package.ts'],
   ['workers/pipe.ts', 'schemas/'],
   ['workers/outbound.ts'],

@@ -21,7 +21,7 @@ const SECTIONS: readonly (readonly [title: string, rows: { readonly [name in key
       hosts: 'graphs',
       host_node: 'edge, graphs, deployer',
       host_user: 'graphs, deployer',
-      host_sandbox: 'edge, graphs',
+      host_sandbox: 'edge, graphs, deployer',
       python: 'graphs',
       host_memory_mb: 'graphs',
       start_secs: 'start',

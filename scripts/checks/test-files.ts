@@ -102,6 +102,7 @@ const MEASURED: { readonly [name: string]: readonly [seconds: number, cores: num
   'deploy/kill-matrix': [126, 0.55],
   'scripts/guide-commands': [105, 0.7],
   'deploy/kill-matrix-engines': [84, 0.55],
+  'deploy/sandbox': [32, 0.9],
   'faults/lease-loss': [79, 0.25],
   'faults/late-nodes': [79, 0.4],
   'api/examples/delegate': [72, 0.3],

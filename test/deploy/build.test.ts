@@ -366,6 +366,7 @@ t.test('the probe', async t => {
         program: javascriptProbe(process.execPath, 256),
         redactor,
         user: null,
+        sandbox: null,
         mark: `${mark}1`,
       },
       never,
@@ -443,7 +444,7 @@ t.test('another user for builds and probes', { skip: !isRoot }, async t => {
   const probing = { app: join(app, 'langgraph.json'), env: { PATH: process.env.PATH ?? '' } }
   const program = javascriptProbe(PUBLIC_NODE, 256)
   await t.rejects(
-    probe({ ...probing, program, redactor, user, mark: `${mark}2` }, never, quiet),
+    probe({ ...probing, program, redactor, user, sandbox: null, mark: `${mark}2` }, never, quiet),
     /permission denied.*ours\/key/,
   )
 

@@ -68,6 +68,7 @@ const openDriver = (
     // Nothing listens there: a replica never becomes ready.
     nats_url: 'nats://127.0.0.1:1',
     user: null,
+    sandboxes: null,
     node: findHostNode('', null),
     ours: process.env,
     sources: { local: [], allowed: parseAllowed('') },

@@ -1,7 +1,7 @@
 /** Hosts in a sandbox: a hostile graph finds nothing of the machine, and a decent application works as without one. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -113,8 +113,50 @@ t.test('what cannot be started is said', { skip }, async t => {
   const before = process.env.PATH
   process.env.PATH = path
   t.throws(
-    () => findSandbox({ host_sandbox: 'bubblewrap', host_network: true, data: folder }, null),
+    () => findSandbox({ host_sandbox: 'bubblewrap', data: folder }, null),
     /bwrap was not found; install bubblewrap/,
   )
   process.env.PATH = before
+})
+
+t.test('variables of a deployment decide nothing that is shown', async t => {
+  const { inSandbox } = await import('../../workers/child/sandbox.js')
+  const tree = join(folder, 'tree')
+  mkdirSync(join(tree, '.venv/bin'), { recursive: true })
+  mkdirSync(join(folder, 'bin'))
+  writeFileSync(join(folder, 'bin/python'), '')
+  symlinkSync(join(folder, 'bin/python'), join(tree, '.venv/bin/python'))
+  const env = {
+    VIRTUAL_ENV: folder,
+    WEFT_APP_SOCKETS: folder,
+    WEFT_LOOPBACK: folder,
+    LD_PRELOAD: join(tree, 'evil.so'),
+  }
+  const given = { app: join(tree, 'langgraph.json'), command: join(tree, '.venv/bin/python'), args: [], env }
+  const sandbox = { hidden: [data], shared: [], network: 'off', deployed: { tree, python: null } } as const
+  const started = inSandbox(sandbox, { ...given, own: {} })
+  t.ok(started.args.includes(tree))
+  t.notOk(started.args.includes(folder), 'no folder that they or a link name')
+  t.equal(started.env.LD_PRELOAD, undefined, 'bubblewrap itself loads nothing of theirs')
+  t.match(started.args.join(' '), /--setenv LD_PRELOAD /, 'their program gets all of them')
+
+  const own = { WEFT_APP_SOCKETS: folder }
+  const app = inSandbox(sandbox, { ...given, own })
+  const bindings = app.args.join(' ')
+  t.match(bindings, `--ro-bind-try ${folder} ${folder} `, 'sockets that we connect to cannot be exchanged')
+  t.match(bindings, `--bind ${folder}/app ${folder}/app`, 'the application binds its own beside them')
+})
+
+t.test('a repository around the data folder is not shown to deployments', async t => {
+  const { inSandbox } = await import('../../workers/child/sandbox.js')
+  const project = join(folder, 'project')
+  const tree = join(project, '.weft/deploy/artefacts/a/tree')
+  mkdirSync(join(tree, 'apps/agent'), { recursive: true })
+  mkdirSync(join(project, '.git'))
+  const sandbox = { hidden: [join(project, '.weft')], shared: [], network: 'off' } as const
+  const given = { app: join(tree, 'apps/agent/langgraph.json'), command: process.execPath, args: [], env: {}, own: {} }
+  const shown = (deployed: { tree: string; python: null } | null) => inSandbox({ ...sandbox, deployed }, given).args
+  t.ok(shown({ tree, python: null }).includes(tree), 'all of its own files')
+  t.notOk(shown({ tree, python: null }).includes(project))
+  t.ok(shown(null).includes(project), 'an application of the operator lies in its repository')
 })

@@ -112,10 +112,10 @@ export function openAppHost({
 
   function start(): void {
     child = startChild({
-      program: nodeProgram(PROGRAM, memory_mb, node),
+      program: { ...nodeProgram(PROGRAM, memory_mb, node), env: settings },
       name: 'app host',
       app,
-      env: { ...env, ...settings },
+      env,
       user,
       sandbox,
       onFrame,

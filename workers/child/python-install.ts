@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { type Description, exportOf, partsOf } from '../../schemas/description.js'
 import { aside, type HostUser } from './process.js'
+import type { Started } from './sandbox.js'
 import type { Uv } from './uv.js'
 
 const run = promisify(execFile)
@@ -21,7 +22,7 @@ try:
     library = metadata.version("langgraph")
 except metadata.PackageNotFoundError:
     library = None
-print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3], "library": library}))`
+print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3], "library": library, "program": sys.executable}))`
 
 type Version = readonly [number, number]
 
@@ -34,6 +35,12 @@ export interface Interpreter {
   python: string
 }
 
+/** One that environments are made of. */
+export interface Base extends Interpreter {
+  /** The absolute path of the program: on PATH there may be a script in its place. */
+  program: string
+}
+
 /** One that has langgraph, and the version of it. */
 export interface Python extends Interpreter {
   library: string
@@ -43,18 +50,32 @@ const VERSION = /^\d+(\.\d+)*$/
 
 export const interpreterIn = (environment: string): string => join(environment, 'bin', 'python')
 
-/** `user`: whose it is, and who executes it, therefore; ourselves when null. */
+interface Probed {
+  python: string
+  library: string | null
+  program: string
+}
+
+/**
+ * `user`: whose it is, and who executes it, therefore; ourselves when null. `boxed`: how it is started when it is a part of
+ * an application in a sandbox.
+ */
 export async function probe(
   file: string,
   user: HostUser | null = null,
-): Promise<{ python: string; library: string | null }> {
+  boxed?: (command: string, args: string[]) => Started,
+): Promise<Probed> {
   try {
     // Python looks for modules in the folder that it is started in, which may be that of an application.
     const options = { timeout: PROBE_MS, cwd: '/', ...(user === null ? {} : aside(user)) }
-    const { stdout } = await run(file, ['-c', PROBE], options)
-    return JSON.parse(stdout) as { python: string; library: string | null }
+    const { command, args } = boxed?.(file, ['-c', PROBE]) ?? { command: file, args: ['-c', PROBE] }
+    const { stdout } = await run(command, args, options)
+    return JSON.parse(stdout) as Probed
   } catch (error) {
-    throw new Error(`${file} is no Python that starts: ${(error as Error).message.split('\n')[0]}`)
+    const { message, stderr } = error as Error & { stderr?: string }
+    // The command of a sandbox has a page of words.
+    const why = boxed === undefined ? message.split('\n')[0] : (stderr?.trim().split('\n').at(-1) ?? 'no output')
+    throw new Error(`${file} is no Python that starts: ${why}`)
   }
 }
 
@@ -73,14 +94,15 @@ export function wantedVersion({ given }: Pick<PythonNeeds, 'given'>): string | n
 }
 
 /** A Python on PATH: of the wanted version, else the first that is new enough. */
-export async function baseInterpreter(wanted: string | null): Promise<Interpreter> {
+export async function baseInterpreter(wanted: string | null): Promise<Base> {
   const names =
     wanted === null ? ['python3', 'python3.13', 'python3.12', 'python3.11', 'python'] : [`python${wanted}`, 'python3']
   // The application says it: it must not become a path.
   for (const file of wanted === null || VERSION.test(wanted) ? names : []) {
     const found = await probe(file).catch(() => null)
     if (found === null || isBefore(found.python, OLDEST_PYTHON)) continue
-    if (wanted === null || found.python.startsWith(`${wanted}.`)) return { file, python: found.python }
+    const { python, program } = found
+    if (wanted === null || python.startsWith(`${wanted}.`)) return { file, python, program }
   }
   const version = wanted ?? `${OLDEST_PYTHON.join('.')} or later`
   throw new Error(`the graphs need Python ${version}, which is not on PATH: install it, or set WEFT_PYTHON`)

@@ -15,9 +15,9 @@ import { isReason } from './output.js'
 import { asUser, canWrite, checkPython, type HostUser, homeOf, startIn, withoutOwn } from './process.js'
 import { pruneEnvironments } from './python-cache.js'
 import {
+  type Base,
   baseInterpreter,
   type InstallStep,
-  type Interpreter,
   inputsOf,
   interpreterIn,
   type Python,
@@ -27,6 +27,7 @@ import {
   usable,
   wantedVersion,
 } from './python-install.js'
+import { inSandbox, type Sandbox } from './sandbox.js'
 import { readAs } from './user-file.js'
 import { erase, keepReadOnly, makeFor } from './user-tree.js'
 import { findUv } from './uv.js'
@@ -46,6 +47,8 @@ export interface PythonOptions {
   env: Env
   /** The user of hosts; our own when null. */
   user: HostUser | null
+  /** Where programs of the application are executed; null: where this process is. */
+  sandbox?: Sandbox | null
   /** Progress, and the output of installers. */
   log(line: string): void
   /** How much of a download is done. */
@@ -54,19 +57,27 @@ export interface PythonOptions {
 
 /** Throws an Error with one sentence: there is no Python, it is too old, or packages cannot be installed. */
 export async function findPython(options: PythonOptions): Promise<Python> {
-  const { description, given, env, user, log } = options
+  const { description, given, env, user, sandbox = null, log } = options
   const wanted = wantedVersion(description)
+  const boxed =
+    sandbox === null
+      ? undefined
+      : (command: string, args: string[]) =>
+          inSandbox(sandbox, { app: description.path, cwd: '/', command, args, env: {}, own: {} })
   // A path is one from here, and is executed elsewhere.
   const known = given.includes('/') ? resolve(given) : given || existing(description.folder, env)
   if (known) {
-    if (user !== null) checkPython(user, known)
-    const { python, library } = await probe(known, user)
+    // It may be a program of the application.
+    if (user !== null && sandbox === null) checkPython(user, known)
+    const { python, library } = await probe(known, user, boxed)
     if (wanted !== null && !python.startsWith(`${wanted}.`))
       log(`langgraph.json asks for Python ${wanted}; ${known} is Python ${python}`)
     if (library === null)
       throw new Error(`${known} has no langgraph: install it there, or set WEFT_PYTHON to a Python that has it`)
     return usable({ file: known, python, library })
   }
+  if (sandbox?.deployed)
+    throw new Error(`there is no .venv beside ${description.path} or above it, which the build of a deployment makes`)
   return made(options, wanted)
 }
 
@@ -95,7 +106,7 @@ async function made(options: PythonOptions, wanted: string | null): Promise<Pyth
   const base = await baseInterpreter(wanted)
   const needs = { folder, given }
   const { files, text } = inputsOf(needs)
-  const key = createHash('sha256').update(JSON.stringify([base, folder, text]))
+  const key = createHash('sha256').update(JSON.stringify([{ file: base.file, python: base.python }, folder, text]))
   for (const input of files) key.update(`\0${input}\0`).update((await readAs(user, input)) ?? '')
   const cache = join(cacheOf(env), 'python')
   const target = join(cache, key.digest('hex').slice(0, 16))
@@ -117,7 +128,7 @@ const SETUPTOOLS = 'setuptools.cfg'
 
 const cacheOf = (env: Env) => join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'weft')
 
-async function make(target: string, needs: PythonNeeds, base: Interpreter, options: PythonOptions) {
+async function make(target: string, needs: PythonNeeds, base: Base, options: PythonOptions) {
   const { env, fetchesUv, log, received } = options
   const draft = `${target}.${randomUUID()}`
   const folder = join(draft, 'environment')

@@ -1,40 +1,54 @@
 /**
- * Children with code of applications in a sandbox (WEFT_HOST_SANDBOX, decision 099): bubblewrap starts them in namespaces of
- * their own. They see the system's programs, Weft's programs, the interpreter and the repository of the application, all
- * read-only; a private temporary folder, which is their home, too; and their own processes. They see no other file: not the
- * data folder, wherever it lies, and no home.
+ * Children with code of applications in a sandbox (WEFT_HOST_SANDBOX, decisions 099 and 117): bubblewrap starts them in
+ * namespaces of their own. They see the system's programs, Weft's programs, the interpreter and the files of the
+ * application, all read-only; a private temporary folder; and their own processes. They see no other file: not the data
+ * folder, wherever it lies, and no home. Installs and builds of deployments see less, and may change what is built.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, realpathSync } from 'node:fs'
-import { basename, dirname, join, relative, resolve, sep } from 'node:path'
+import { existsSync, statSync } from 'node:fs'
+import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { APP_SOCKET } from '../../schemas/app-host.js'
 import type { Config } from '../../schemas/config.js'
-import { asUser, type HostUser } from './process.js'
+import { BUBBLEWRAP, NAMESPACES, type Network, SYSTEM, wrap } from './bubblewrap.js'
+import { isBelow, prefixesOf } from './paths.js'
+import { asUser, type HostUser, inheritedEnv } from './process.js'
 
 export interface Sandbox {
   /** Absolute paths that no child sees: the data folder. */
   hidden: readonly string[]
-  /** Children may open connections. */
-  network: boolean
+  /** Files of the operator that all children see: certificates. */
+  shared: readonly string[]
+  network: Network
+  /** Null: the application belongs to the operator, who may keep packages and interpreters beside its files. */
+  deployed: DeployedFiles | null
 }
 
-const BUBBLEWRAP = 'bwrap'
+/** An application whose files and variables are from somebody else: nothing in them decides what is shown. */
+export interface DeployedFiles {
+  /** The root of its files. */
+  tree: string
+  /** The Python that its environment is made of; null without one. */
+  python: string | null
+}
+
+/** A program, and the variables that it starts with. */
+export interface Started {
+  command: string
+  args: string[]
+  env: Env
+}
+
+type Env = { [name: string]: string | undefined }
+
 /** Paths of Weft's package: its programs, the Python host, and its dependencies. */
 const WEFT = fileURLToPath(new URL('../../..', import.meta.url))
+/** Variables of the operator that name certificates. */
+const CERTIFICATES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'REQUESTS_CA_BUNDLE']
 
-const SYSTEM = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
-/** Files that resolve names, check certificates, find libraries and tell the time. The rest of /etc is not needed. */
-const ETC = [
-  ...['alternatives', 'ca-certificates', 'crypto-policies', 'fonts', 'gai.conf', 'group', 'host.conf', 'hosts'],
-  ...['ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'localtime', 'mime.types', 'nsswitch.conf', 'passwd', 'pki'],
-  ...['protocols', 'resolv.conf', 'services', 'ssl', 'timezone'],
-].map(name => `/etc/${name}`)
-/** resolv.conf may be a link to one of these. */
-const RESOLVERS = ['/run/systemd/resolve', '/run/resolvconf', '/run/NetworkManager/resolv.conf']
-
-/** Null without a sandbox. Throws an Error with one sentence: an unknown name, or bubblewrap cannot be started here. */
+/** Null without a sandbox; else one without a network. Throws an Error with one sentence: an unknown name, or bubblewrap cannot be started here. */
 export function findSandbox(
-  { host_sandbox, host_network, data }: Pick<Config, 'host_sandbox' | 'host_network' | 'data'>,
+  { host_sandbox, data }: Pick<Config, 'host_sandbox' | 'data'>,
   user: HostUser | null,
 ): Sandbox | null {
   if (host_sandbox === '') return null
@@ -48,79 +62,109 @@ export function findSandbox(
     throw new Error(
       `WEFT_HOST_SANDBOX: bubblewrap cannot make a sandbox here (${stderr.trim()}); it needs user namespaces`,
     )
-  return { hidden: [resolve(data)], network: host_network }
+  const ours = inheritedEnv()
+  const shared = CERTIFICATES.flatMap(name => existing(ours[name] ?? ''))
+  return { hidden: [resolve(data)], shared, network: 'off', deployed: null }
 }
 
-/** Nothing that a child starts outlives it, and no terminal is shared. */
-const NAMESPACES = [
-  ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
-  ...[
-    '--uid',
-    '65534',
-    '--gid',
-    '65534',
-    '--hostname',
-    'weft',
-    '--new-session',
-    '--die-with-parent',
-    '--cap-drop',
-    'ALL',
-  ],
-]
-
-/** Bytes of the temporary folder and of shared memory, each. Both are memory. */
-const TEMPORARY_BYTES = 512 * 1024 * 1024
 const HOME = '/tmp/home'
 
 export interface Sandboxed {
   /** Absolute path of langgraph.json. */
   app: string
+  /** Where it starts; the folder of langgraph.json when absent. */
+  cwd?: string
   command: string
   args: readonly string[]
-  /** The variables of the child; it may use the sockets and interpreters that they name. */
-  env: { readonly [name: string]: string | undefined }
+  /** Its variables. */
+  env: Env
+  /** Those among them that are from Weft: it may use the sockets and the interpreter that they name. */
+  own: { readonly [name: string]: string }
 }
 
-/** The command and the words that start the child in the sandbox. */
+/** Starts a host, or another program that loads the application, in the sandbox. */
 export function inSandbox(
-  { hidden, network }: Sandbox,
-  { app, command, args, env }: Sandboxed,
-): { command: string; args: string[] } {
-  const folder = dirname(app)
-  const all = [
-    ...readable(folder),
-    ...installedAt(WEFT),
-    ...prefixesOf(command),
-    ...(env.WEFT_APP_PYTHON ? prefixesOf(env.WEFT_APP_PYTHON) : []),
-    ...(env.VIRTUAL_ENV ? [env.VIRTUAL_ENV] : []),
-  ]
-  const shown = outermost(all)
-  const words = [...NAMESPACES, ...(network ? [] : ['--unshare-net'])]
-  for (const path of [...SYSTEM, ...ETC, ...RESOLVERS]) words.push('--ro-bind-try', path, path)
-  words.push('--proc', '/proc', '--dev', '/dev')
-  for (const path of ['/dev/shm', '/tmp']) words.push('--size', String(TEMPORARY_BYTES), '--tmpfs', path)
-  words.push('--dir', HOME)
-  for (const path of shown) words.push('--ro-bind', path, path)
-  for (const path of hidden) {
-    if (!existsSync(path) || !shown.some(each => isBelow(path, each))) continue
-    words.push('--tmpfs', path)
-    // A deployment's files lie in the data folder.
-    for (const inner of outermost(all.filter(each => isBelow(each, path)))) words.push('--ro-bind', inner, inner)
-    words.push('--remount-ro', path)
+  { hidden, shared, network, deployed }: Sandbox,
+  { app, cwd = dirname(app), command, args, env, own }: Sandboxed,
+): Started {
+  const interpreters = [command, own.WEFT_APP_PYTHON ?? ''].filter(each => !isIn(deployed?.tree, each))
+  const files =
+    deployed === null
+      ? [...repositoryOf(dirname(app)), ...(env.VIRTUAL_ENV ? [env.VIRTUAL_ENV] : [])]
+      : [deployed.tree, ...prefixesOf(deployed.python ?? '')]
+  const view = {
+    cwd,
+    command,
+    args,
+    readable: [...files, ...installedAt(WEFT), ...interpreters.flatMap(prefixesOf), ...shared],
+    // The rest of that folder stays ours: we connect to what is in it.
+    writable: own.WEFT_APP_SOCKETS === undefined ? [] : [join(own.WEFT_APP_SOCKETS, dirname(APP_SOCKET))],
+    hidden,
+    sockets: [own.WEFT_LOOPBACK, own.WEFT_APP_SOCKETS].filter(path => path !== undefined),
+    env: { HOME, TMPDIR: '/tmp', XDG_CACHE_HOME: `${HOME}/.cache` },
+    network,
   }
-  // After what is hidden: sockets may lie in the temporary folder.
-  if (env.WEFT_LOOPBACK) words.push('--ro-bind-try', env.WEFT_LOOPBACK, env.WEFT_LOOPBACK)
-  if (env.WEFT_APP_SOCKETS) words.push('--bind', env.WEFT_APP_SOCKETS, env.WEFT_APP_SOCKETS)
-  // Folders of the sandbox itself, which are memory without a limit.
-  words.push('--remount-ro', '/dev', '--remount-ro', '/')
-  for (const [name, value] of Object.entries({ HOME, TMPDIR: '/tmp', XDG_CACHE_HOME: `${HOME}/.cache` }))
-    words.push('--setenv', name, value)
-  words.push('--chdir', folder, '--', command, ...args)
-  return { command: BUBBLEWRAP, args: words }
+  return startOf(view, env)
+}
+
+export interface BuildFiles {
+  /** Folders that it may change: the files that are built, the home of the deployment, its temporary folder. */
+  writable: readonly string[]
+  /** Programs outside of the system's folders whose installations it sees: Node.js, Python, uv. */
+  programs: readonly string[]
+  /** Names of the variables by which the operator names further files. */
+  named: readonly string[]
+}
+
+/** Settings of installers for the whole machine. */
+const INSTALLERS = ['/etc/gitconfig', '/etc/npmrc', '/etc/pip.conf', '/etc/uv', '/etc/xdg/pip', '/etc/yarnrc']
+/** Caches that several deployments would share: one could change what another one installs. Theirs are in their homes. */
+const CACHES = /^((npm|NPM)_(config_cache|CONFIG_CACHE)|PIP_CACHE_DIR|UV_CACHE_DIR|YARN_(CACHE|GLOBAL)_FOLDER|XDG_.*)$/
+
+/** How the commands of one build start in the sandbox, and the variables for them. */
+export interface BuildSandbox {
+  env: { [name: string]: string }
+  start(cwd: string, command: string, args: readonly string[], env: Env): Started
+}
+
+export function buildIn(
+  { hidden, shared, network }: Sandbox,
+  { writable, programs, named }: BuildFiles,
+  given: { [name: string]: string },
+): BuildSandbox {
+  const files = named.flatMap(name => (given[name] ?? '').split(/[\s,]+/).flatMap(existing))
+  const readable = [...programs.flatMap(prefixesOf), ...files, ...shared, ...INSTALLERS.filter(existsSync)]
+  const kept = Object.entries(given).filter(([name]) => !CACHES.test(name))
+  const visible = [...SYSTEM, ...readable]
+  const PATH = (given.PATH ?? '').split(delimiter).filter(folder => visible.some(each => isBelow(folder, each)))
+  return {
+    env: { ...Object.fromEntries(kept), PATH: PATH.join(delimiter) },
+    start: (cwd, command, args, env) =>
+      startOf({ cwd, command, args, readable, writable, hidden, sockets: [], env: {}, network }, env),
+  }
+}
+
+/** Variables that lead the loader of a program, also that of bubblewrap, which starts outside of the sandbox. */
+const OF_LOADER = /^(LD_|GLIBC_TUNABLES$|GCONV_PATH$|LOCPATH$)/
+
+function startOf(view: Parameters<typeof wrap>[0], env: Env): Started {
+  const [inner, outer] = [{ ...view.env }, { ...env }]
+  for (const [name, value] of Object.entries(env)) {
+    if (value === undefined || !OF_LOADER.test(name)) continue
+    inner[name] = value
+    delete outer[name]
+  }
+  return { ...wrap({ ...view, env: inner }), env: outer }
+}
+
+const existing = (path: string): string[] => {
+  if (!isAbsolute(path) || path === sep) return []
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found?.isFile() || found?.isDirectory() ? [path] : []
 }
 
 /** The repository of the application, else its folder; and packages that are installed above. */
-function readable(folder: string): string[] {
+function repositoryOf(folder: string): string[] {
   const found: string[] = []
   let repository = folder
   for (let at = folder; at !== dirname(at); at = dirname(at)) {
@@ -138,17 +182,5 @@ function installedAt(root: string): string[] {
   return at < 0 ? [own] : [own, parents.slice(0, at + 1).join(sep)]
 }
 
-/** The folders of an interpreter: `<prefix>/bin/python`, where it is a link also those of the file that it leads to. */
-function prefixesOf(command: string): string[] {
-  if (!command.includes(sep)) return []
-  const folders = [resolve(command), realpathSync(command)].map(file => dirname(file))
-  return folders.map(each => (basename(each) === 'bin' ? dirname(each) : each)).filter(each => each !== sep)
-}
-
-/** Without paths that the system folders or another path contains. */
-function outermost(paths: readonly string[]): string[] {
-  const all = [...new Set(paths)].sort()
-  return all.filter(path => ![...SYSTEM, ...all].some(other => other !== path && isBelow(path, other)))
-}
-
-const isBelow = (path: string, folder: string): boolean => !relative(folder, path).startsWith('..')
+/** Its links may lead anywhere. */
+const isIn = (tree: string | undefined, path: string): boolean => tree !== undefined && isBelow(resolve(path), tree)

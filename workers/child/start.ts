@@ -82,15 +82,15 @@ export function startChild(options: ChildOptions): Child {
   const { program, name, app, env: given = inheritedEnv(), user, sandbox } = options
   const env = { ...given, ...homeOf(user), ...program.env, WEFT_APP: app, WEFT_NOTES_FD: '4' }
   // Relative files and the tsconfig.json (path aliases) are those of the application, wherever Weft was started.
-  const { cwd, command, args } =
+  const started =
     sandbox === null
-      ? startIn(user, dirname(app), program.command, program.args)
-      : { cwd: '/', ...inSandbox(sandbox, { app, ...program, env }) }
-  const child: ChildProcess = spawn(command, args, {
+      ? { ...startIn(user, dirname(app), program.command, program.args), env }
+      : { cwd: '/', ...inSandbox(sandbox, { app, ...program, env, own: program.env }) }
+  const child: ChildProcess = spawn(started.command, started.args, {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
     ...asUser(user),
-    env,
-    cwd,
+    env: started.env,
+    cwd: started.cwd,
     // Leads a process group: it can be killed with everything that it started, and does not receive our Ctrl-C.
     detached: true,
   })

@@ -3,15 +3,20 @@
  * a file that only we can read, or a pipe without an end.
  */
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { readFile, realpath, stat } from 'node:fs/promises'
 import type { AppSource } from '../../schemas/description.js'
+import { isBelow } from './paths.js'
 import { asideBare, type HostUser } from './process.js'
 
 const MAX_BYTES = 32 * 1024 ** 2
 const READ_MS = 10_000
 
-/** The text of a file, at most 32 MB; null when the user cannot read it. */
-export async function readAs(user: HostUser | null, path: string): Promise<string | null> {
+/**
+ * The text of a file, at most 32 MB; null when the user cannot read it. With a `tree`, also null for what is no file in it:
+ * links of an application in a sandbox must not lead out of it. Nothing of the application may run meanwhile.
+ */
+export async function readAs(user: HostUser | null, path: string, tree?: string): Promise<string | null> {
+  if (tree !== undefined && !(await isFileIn(tree, path))) return null
   if (user === null) return readFile(path, 'utf8').catch(() => null)
   const options = { ...asideBare(user), maxBuffer: MAX_BYTES + 1, timeout: READ_MS, killSignal: 'SIGKILL' } as const
   return new Promise(resolve =>
@@ -21,15 +26,26 @@ export async function readAs(user: HostUser | null, path: string): Promise<strin
   )
 }
 
+async function isFileIn(tree: string, path: string): Promise<boolean> {
+  try {
+    const real = await realpath(path)
+    const found = await stat(real)
+    return isBelow(real, await realpath(tree)) && found.isFile() && found.size <= MAX_BYTES
+  } catch {
+    return false
+  }
+}
+
 /**
- * The `read` of an AppSource, for code that cannot wait: with another user, the texts of the files that `use` asks for are
- * read once. `use` runs until it has asked for all of them, and may throw.
+ * The `read` of an AppSource, for code that cannot wait: with another user or a `tree`, the texts of the files that `use`
+ * asks for are read once, as `readAs` does. `use` runs until it has asked for all of them, and may throw.
  */
 export async function readerFor(
   user: HostUser | null,
   use: (read: AppSource['read']) => unknown,
+  tree?: string,
 ): Promise<AppSource['read'] | undefined> {
-  if (user === null) return undefined
+  if (user === null && tree === undefined) return undefined
   const texts = new Map<string, string | null>()
   for (;;) {
     const missing = new Set<string>()
@@ -43,6 +59,6 @@ export async function readerFor(
       // It is not complete yet, or wrong: then whoever reads it next reports that.
     }
     if (missing.size === 0) return read
-    for (const path of missing) texts.set(path, await readAs(user, path))
+    for (const path of missing) texts.set(path, await readAs(user, path, tree))
   }
 }

@@ -19,6 +19,7 @@ import type { DeployWakeUp } from '../../schemas/deploy-calls.js'
 import { type Pool, token } from '../../schemas/ids.js'
 import { DEPLOY_TASKS, event, host, queue, tunnelToPool } from '../../schemas/subjects.js'
 import { chooseHostNode } from '../child/node.js'
+import { openSandbox } from '../child/open-sandbox.js'
 import { findHostUser } from '../child/process.js'
 import { parseAllowed } from '../outbound.js'
 import { openDeployer } from './deployer.js'
@@ -55,11 +56,15 @@ export async function startDeployer(config: Config, link: Link, life: Lifecycle,
     logs.set(revision_id, made)
     return made
   }
+  const options = { config, user, node: node.path, log }
+  const [probe, build] = [await openSandbox(options), await openSandbox({ ...options, installs: true })]
+  for (const each of [probe, build]) life.push({ name: 'sandbox', stop: () => each.close() })
   const processes = await openProcessDriver({
     folder,
     config,
     nats_url: graphs_url,
     user,
+    sandboxes: probe.sandbox && build.sandbox && { probe: probe.sandbox, build: build.sandbox },
     node,
     ours: node.path === process.execPath ? process.env : withFirst(process.env, dirname(node.path)),
     sources: { local: localSources(config.local_sources), allowed: parseAllowed(config.allow_hosts) },

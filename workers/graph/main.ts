@@ -26,9 +26,11 @@ import type { Hello } from '../../schemas/host.js'
 import { BUILT_IN_APP, type Pool, token } from '../../schemas/ids.js'
 import { languagesOf, programOf, textOf } from '../child/languages.js'
 import { chooseHostNode } from '../child/node.js'
+import { openSandbox } from '../child/open-sandbox.js'
 import { findHostUser, type HostUser, inheritedEnv } from '../child/process.js'
 import { findPython } from '../child/python.js'
-import { findSandbox } from '../child/sandbox.js'
+import { baseInterpreter, wantedVersion } from '../child/python-install.js'
+import type { Sandbox } from '../child/sandbox.js'
 import { readerFor } from '../child/user-file.js'
 import { keepAnnounced } from './announce.js'
 import { openAppCalls } from './app-calls.js'
@@ -47,6 +49,8 @@ import { openHostSockets } from './way-back.js'
 export interface Deployed {
   revision: string
   env: { [name: string]: string }
+  /** The root of its files; absent in a container, which holds nothing else. */
+  tree?: string
 }
 
 export interface GraphsOptions {
@@ -93,18 +97,23 @@ export async function startGraphs(
   const loaded_at = Date.now()
   const env = deployed?.env ?? ownEnv(config)
   const user = findHostUser(config.host_user)
-  const read = await readerFor(user, read => readDescription({ path: app, env, read }))
+  const tree = config.host_sandbox === '' ? undefined : deployed?.tree
+  const read = await readerFor(user, read => readDescription({ path: app, env, read }), tree)
   const languages = languagesOf(app, env, read)
-  const python = await pythonOf({ path: app, env, read: read ?? textOf }, config, user, link.log)
   const { host_memory_mb: memory_mb, host_threads: threads } = config
   const { path: node } = chooseHostNode(config, user, link.log, app)
+  const opened = await openSandbox({ config, user, node, log: link.log })
+  life.push({ name: 'sandbox', stop: () => opened.close() })
+  const source = { path: app, env, read: read ?? textOf }
+  const sandbox = await forDeployed(opened.sandbox, deployed, source)
+  const python = await pythonOf(source, { config, user, sandbox, log: link.log })
   /** How every child with code of the application is started. */
   const child = {
     programOf: (language: Language) => programOf(language, { app, env, memory_mb, node, python, threads, read }),
     app,
     memory_mb,
     user,
-    sandbox: findSandbox(config, user),
+    sandbox,
     node,
     python,
     env,
@@ -270,12 +279,28 @@ function typedGraph(source: AppSource, loaded: readonly { graph_id: string }[]):
 }
 
 /** The interpreter; null without code in Python. Throws one sentence when there is no Python for it. */
-async function pythonOf(source: AppSource, { python, fetch_uv }: Config, user: HostUser | null, log: Log) {
+async function pythonOf(source: AppSource, { config, user, sandbox, log }: PythonOptions) {
   const description = describeIn(source)
   if (description === null || !usesPython(description)) return null
+  const { python: given, fetch_uv: fetchesUv } = config
   const onLine = (line: string) => log.info({ python: line }, 'python')
-  const options = { description, given: python, env: process.env, user, fetchesUv: fetch_uv, log: onLine }
-  return (await findPython(options)).file
+  return (await findPython({ description, given, env: process.env, user, sandbox, fetchesUv, log: onLine })).file
+}
+
+interface PythonOptions {
+  config: Config
+  user: HostUser | null
+  sandbox: Sandbox | null
+  log: Log
+}
+
+/** The sandbox of a revision, whose Python is the one that builds take. */
+async function forDeployed(sandbox: Sandbox | null, deployed: Deployed | undefined, source: AppSource) {
+  if (sandbox === null || deployed?.tree === undefined) return sandbox
+  const description = describeIn(source)
+  const python =
+    description !== null && usesPython(description) ? (await baseInterpreter(wantedVersion(description))).program : null
+  return { ...sandbox, deployed: { tree: deployed.tree, python } }
 }
 
 /** Null for a file that cannot be read: hosts report the reason. */

@@ -8,10 +8,12 @@ import { join } from 'node:path'
 import type { DeployTask, Graph } from '../../../schemas/deploy-calls.js'
 import { readDescription } from '../../../schemas/description.js'
 import { openRedactor } from '../../../schemas/redact.js'
-import { programOf } from '../../child/languages.js'
+import { programOf, textOf } from '../../child/languages.js'
+import { isBelow } from '../../child/paths.js'
+import { buildIn } from '../../child/sandbox.js'
 import { readerFor } from '../../child/user-file.js'
 import { erase, give, makeFor } from '../../child/user-tree.js'
-import { findUv } from '../../child/uv.js'
+import { findUv, UV_VERSION } from '../../child/uv.js'
 import { pipSettings } from '../../child/wheel.js'
 import type { Step } from '../driver.js'
 import { Fault, retry, Stopped, throwIfStopped } from '../fault.js'
@@ -52,7 +54,7 @@ interface Builder {
 export const markOf = (folder: string): string => `${hash('sha256', folder).slice(0, 24)}.`
 
 export function openBuilder(
-  { folder, config, ours, versions, sources, uploads, user, node, build_ms = WHOLE_MS }: ProcessOptions,
+  { folder, config, ours, versions, sources, uploads, user, sandboxes, node, build_ms = WHOLE_MS }: ProcessOptions,
   artefacts: Artefacts,
 ): Builder {
   /** Variables that installs and builds inherit. */
@@ -131,18 +133,41 @@ export function openBuilder(
         return { artefact: key }
       }
       const facts = isUpload ? null : { repo: wanted.url, ref: wanted.ref, commit: fetched.commit }
-      const env = buildEnv(ours, { home, temporary, mark, more: passed, facts })
+      const given = buildEnv(ours, { home, temporary, mark, more: passed, facts })
+      const tools = [node.path, base?.program ?? '', join(folder, 'tools', `uv-${UV_VERSION}`, 'uv')]
+      const box =
+        sandboxes &&
+        buildIn(sandboxes.build, { writable: [tree, home, temporary], programs: tools, named: passed }, given)
+      /** Files of the application are read in this folder only. */
+      const within = sandboxes === null ? undefined : tree
+      const env = box?.env ?? given
       const limit = {
         folders: [work, home],
         bytes: config.build_disk_mb * 1024 ** 2,
         hint: 'WEFT_BUILD_DISK_MB allows more',
       }
       const uv = async (log: (line: string) => void) => {
-        const read = await readerFor(user, read => pipSettings(env, read))
+        // An earlier build may have made links of what is in its home.
+        const outside = (path: string) => (isBelow(path, home) ? null : textOf(path))
+        const read = box === null ? await readerFor(user, read => pipSettings(env, read)) : outside
         return findUv({ env, cache: join(folder, 'tools'), fetches: config.fetch_uv, log, read })
       }
-      const python = base === null ? null : { ...described.python!, base, findUv: uv }
-      const building = { tree, folder: inner, install_command, build_command, python, env, redactor, limit, user }
+      // On PATH there may be a script that no sandbox contains.
+      const used = base !== null && box !== null ? { ...base, file: base.program } : base
+      const python = used === null ? null : { ...described.python!, base: used, findUv: uv }
+      const building = {
+        tree,
+        folder: inner,
+        install_command,
+        build_command,
+        python,
+        env,
+        redactor,
+        limit,
+        boxed: box?.start,
+        within,
+        user,
+      }
       if (user !== null) {
         for (const each of [tree, temporary]) await give(user, each)
         // The folder stays ours: what is in it keeps its name, however the user changes its content from here on.
@@ -155,7 +180,7 @@ export function openBuilder(
       const { memory_mb } = size
       const variables = hostEnv({ ours, config }, task, task.env)
       const interpreter = python === null ? null : interpreterOf(python)
-      const read = await readerFor(user, read => readDescription({ path: app, env: variables, read }))
+      const read = await readerFor(user, read => readDescription({ path: app, env: variables, read }), within)
       const programs = languages.map(language =>
         language === 'javascript'
           ? javascriptProbe(node.path, memory_mb)
@@ -171,9 +196,10 @@ export function openBuilder(
               }),
             ),
       )
+      const sandbox = sandboxes && { ...sandboxes.probe, deployed: { tree, python: base?.program ?? null } }
       const loaded: Graph[] = []
       for (const program of programs)
-        loaded.push(...(await probe({ app, env: variables, program, redactor, user, mark }, signal, say)))
+        loaded.push(...(await probe({ app, env: variables, program, redactor, user, sandbox, mark }, signal, say)))
       say('INFO', `probe: ${loaded.map(graph => graph.graph_id).join(', ')} can be loaded`)
       throwIfStopped(signal)
       await artefacts.keep(key, tree, file)

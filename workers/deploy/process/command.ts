@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redactor } from '../../../schemas/redact.js'
 import { isReason } from '../../child/output.js'
 import { asUser, type HostUser, killGroup } from '../../child/process.js'
+import type { BuildSandbox } from '../../child/sandbox.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import type { Say } from '../log.js'
 import { lines } from '../output-lines.js'
@@ -27,6 +28,8 @@ export interface Command {
   timeout_ms: number
   /** Our own when absent or null. */
   user?: HostUser | null
+  /** How it is started in a sandbox; absent: without one. */
+  boxed?: Boxed | undefined
   /** Secrets of its output, also in faults. */
   redactor: Redactor
   /** Receives the lines of stdout, which then do not go into the log. */
@@ -63,7 +66,8 @@ const TAIL = 20
 /** Runs the command; any exit code is a result. Throws Stopped when the signal is aborted, a Fault at the deadline. */
 export async function run(command: Command, signal: AbortSignal, say: Say): Promise<Ran> {
   throwIfStopped(signal)
-  const { name, file, args, cwd, env, timeout_ms, user = null, redactor, read, limit } = command
+  const { name, timeout_ms, user = null, redactor, read, limit } = command
+  const { cwd, file, args, env } = startedAt(command)
   // It enters the folder by itself: the path may lead to another place by now, which only we can enter.
   const child = spawn('/bin/sh', ['-c', GUARD, 'weft-build', cwd, file, ...args], {
     cwd: '/',
@@ -91,7 +95,7 @@ export async function run(command: Command, signal: AbortSignal, say: Say): Prom
   if (limit !== undefined) void watchSize(limit, measuring.signal, end)
   signal.addEventListener('abort', kill, { once: true })
   try {
-    const { code, ended } = await waitForExit(child, env[MARK])
+    const { code, ended } = await waitForExit(child, command.env[MARK])
     if (limit !== undefined && (await sizeOf(limit.folders)) > limit.bytes) end(tooLarge(limit))
     for (const each of flush) each()
     if (signal.aborted) throw new Stopped('the task was stopped')
@@ -105,6 +109,15 @@ export async function run(command: Command, signal: AbortSignal, say: Say): Prom
     signal.removeEventListener('abort', kill)
     kill()
   }
+}
+
+export type Boxed = BuildSandbox['start']
+
+/** The sandbox enters the folder itself. */
+function startedAt({ boxed, cwd, file, args, env }: Command): Pick<Command, 'cwd' | 'file' | 'args' | 'env'> {
+  if (boxed === undefined) return { cwd, file, args, env }
+  const started = boxed(cwd, file, args, env)
+  return { cwd: '/', file: started.command, args: started.args, env: started.env }
 }
 
 /** As run, but any exit code other than 0 is a Fault with the last line of output. */

@@ -7,7 +7,7 @@ import { stat } from 'node:fs/promises'
 import { delimiter, join, relative, sep } from 'node:path'
 import type { Redactor } from '../../../schemas/redact.js'
 import type { HostUser } from '../../child/process.js'
-import type { Interpreter, PythonNeeds } from '../../child/python-install.js'
+import type { Base, PythonNeeds } from '../../child/python-install.js'
 import { readAs } from '../../child/user-file.js'
 import type { Uv } from '../../child/uv.js'
 import { Fault } from '../fault.js'
@@ -20,7 +20,7 @@ const INSTALL_MS = 15 * 60_000
 const BUILD_MS = 15 * 60_000
 
 interface PythonTools {
-  base: Interpreter
+  base: Base
   /** The uv that makes the environment; null: pip does. */
   findUv(log: (line: string) => void): Promise<Uv | null>
 }
@@ -37,6 +37,9 @@ interface Building {
   env: { [name: string]: string | undefined }
   redactor: Redactor
   limit: NonNullable<Command['limit']>
+  boxed?: Command['boxed']
+  /** Files of the application are read in this folder only; absent: wherever their links lead. */
+  within?: string | undefined
   user: HostUser | null
 }
 
@@ -64,14 +67,22 @@ const MANAGERS: { [name: string]: string[] } = {
  * The install command of a project without `install_command`; null when there is no package.json. The lock file of a
  * workspace stands in a folder above: the nearest one counts.
  */
-export async function detect({ tree, folder, user }: Pick<Building, 'tree' | 'folder' | 'user'>): Promise<Plan | null> {
+export async function detect({
+  tree,
+  folder,
+  user,
+  within,
+}: Pick<Building, 'tree' | 'folder' | 'user' | 'within'>): Promise<Plan | null> {
   const folders = foldersUp(folder, tree)
   for (const cwd of folders)
     for (const [file, ...words] of LOCKS)
       if (await isFile(join(cwd, file)))
-        return { cwd, words: words[0] === 'yarn' ? await yarnWords(user, cwd, words) : words }
+        return {
+          cwd,
+          words: words[0] === 'yarn' ? yarnWords(await readAs(user, join(cwd, 'yarn.lock'), within), words) : words,
+        }
   for (const cwd of folders) {
-    const manager = managerOf(await readManifest(user, cwd))
+    const manager = managerOf(await readManifest(user, cwd, within))
     if (manager !== null) return { cwd, words: manager }
   }
   for (const cwd of folders) if (await isFile(join(cwd, 'package.json'))) return { cwd, words: MANAGERS.npm! }
@@ -86,10 +97,8 @@ function foldersUp(folder: string, tree: string): string[] {
 }
 
 /** Yarn 2 and later has another name for the switch. */
-async function yarnWords(user: HostUser | null, cwd: string, words: string[]): Promise<string[]> {
-  const text = (await readAs(user, join(cwd, 'yarn.lock'))) ?? ''
-  return text.includes('__metadata:') ? ['yarn', 'install', '--immutable'] : words
-}
+const yarnWords = (lock: string | null, words: string[]): string[] =>
+  lock?.includes('__metadata:') ? ['yarn', 'install', '--immutable'] : words
 
 interface Manifest {
   packageManager?: unknown
@@ -103,8 +112,8 @@ function managerOf(found: Manifest | null): string[] | null {
   return typeof name === 'string' && Object.hasOwn(MANAGERS, name) ? MANAGERS[name]! : null
 }
 
-async function readManifest(user: HostUser | null, cwd: string): Promise<Manifest | null> {
-  const text = await readAs(user, join(cwd, 'package.json'))
+async function readManifest(user: HostUser | null, cwd: string, within?: string): Promise<Manifest | null> {
+  const text = await readAs(user, join(cwd, 'package.json'), within)
   try {
     return text === null ? null : (JSON.parse(text) as Manifest)
   } catch (error) {
@@ -139,10 +148,10 @@ export async function runInstall(building: Building, signal: AbortSignal, say: S
 
 /** Installs the package manager when it is not here. */
 async function provideManager({ cwd, words }: Plan, building: Building, signal: AbortSignal, say: Say): Promise<void> {
-  const { env, tree, user } = building
-  const manifests = await Promise.all(foldersUp(cwd, tree).map(folder => readManifest(user, folder)))
+  const { env, tree, user, within } = building
+  const manifests = await Promise.all(foldersUp(cwd, tree).map(folder => readManifest(user, folder, within)))
   const declared = manifests.map(found => found?.packageManager).find(text => typeof text === 'string')
-  const missing = await findMissing({ manager: words[0]!, cwd, declared: `${declared ?? ''}`, env, user })
+  const missing = await findMissing({ manager: words[0]!, cwd, declared: `${declared ?? ''}`, env, user, within })
   if (missing === null) return
   say('INFO', `install: ${words[0]} is not on this machine, npm installs ${missing.package}`)
   const npm = ['npm', 'install', '--prefix', missing.folder, '--no-audit', '--no-fund', '--no-save', missing.package]
@@ -167,9 +176,9 @@ const shell = (cwd: string, text: string): { cwd: string; words: string[] } => (
 const commandOf = (
   name: string,
   { cwd, words: [file, ...args] }: { cwd: string; words: string[] },
-  { env, redactor, limit, user }: Building,
+  { env, redactor, limit, boxed, user }: Building,
   timeout_ms: number,
-): Command => ({ name, file: file!, args, cwd, env, timeout_ms, redactor, limit, user })
+): Command => ({ name, file: file!, args, cwd, env, timeout_ms, redactor, limit, boxed, user })
 
 const isFile = (path: string): Promise<boolean> =>
   stat(path).then(

@@ -19,6 +19,8 @@ export interface Start {
   config: Config
   nats_url: string
   revision_id: string
+  /** The root of its files. */
+  tree: string
   /** Environment of the application's hosts. */
   env: { [name: string]: string }
 }
@@ -39,14 +41,14 @@ process.once('message', message => {
   })
 })
 
-async function start({ config, nats_url, revision_id, env }: Start): Promise<void> {
+async function start({ config, nats_url, revision_id, tree, env }: Start): Promise<void> {
   const log = openLog('graphs', config.log_level, config.log_format)
   const life = lifecycle(log, config.stop_ms)
   stopOnSignals(life, log)
   const tls = nats_url.startsWith('tls:') ? tlsFilesOf(config) : undefined
   const link = await openLink({ url: nats_url, role: 'graphs', sender: servedBy(config), log, tls })
   life.push({ name: 'broker connection', stop: () => link.close() })
-  const worker = await startGraphs(config, link, life, { deployed: { revision: revision_id, env } })
+  const worker = await startGraphs(config, link, life, { deployed: { revision: revision_id, env, tree } })
   const mux = openMux(link)
   const view = openPoolView(mux, token('pool', config.pool), 'graphs')
   process.on('message', async message => {

@@ -23,15 +23,17 @@ interface Wanted {
   declared: string
   env: { [name: string]: string | undefined }
   user: HostUser | null
+  /** Its files are read in this folder only. */
+  within?: string | undefined
 }
 
 /** Null when the manager is on PATH, or comes with Node.js. */
-export async function findMissing({ manager, cwd, declared, env, user }: Wanted): Promise<Missing | null> {
+export async function findMissing({ manager, cwd, declared, env, user, within }: Wanted): Promise<Missing | null> {
   if (!Object.hasOwn(DEFAULTS, manager) || (await isOnPath(manager, env.PATH ?? ''))) return null
   const [, name, version] = /^([a-z]+)@(\d[\w.-]*)/.exec(declared) ?? []
   const wanted = packageOf(
     manager,
-    name === manager ? version! : await DEFAULTS[manager]!(name => readAs(user, join(cwd, name))),
+    name === manager ? version! : await DEFAULTS[manager]!(name => readAs(user, join(cwd, name), within)),
   )
   const folder = join(env.HOME ?? '', 'package-managers', wanted.replace(/[@/]/g, '_'))
   return { folder, bin: join(folder, 'node_modules/.bin'), package: wanted }

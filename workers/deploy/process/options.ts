@@ -5,6 +5,7 @@ import type { Config } from '../../../schemas/config.js'
 import type { EnvOf } from '../../../schemas/deploy-calls.js'
 import type { HostNode } from '../../child/node.js'
 import type { HostUser } from '../../child/process.js'
+import type { Sandbox } from '../../child/sandbox.js'
 import type { RevisionLog } from '../log.js'
 import type { Sources } from './source.js'
 import type { Uploads } from './upload.js'
@@ -17,6 +18,8 @@ export interface ProcessOptions {
   nats_url: string
   /** User of builds and probes; our own when null. */
   user: HostUser | null
+  /** Where probes run, and where installs and builds do; null: without a sandbox. */
+  sandboxes: { probe: Sandbox; build: Sandbox } | null
   /** Executes probes; the commands of builds find it first. */
   node: HostNode
   /** Environment of this process; children inherit a few variables of it. */

@@ -11,6 +11,7 @@ import { validateHello } from '../../../schemas/host.js'
 import type { Redactor } from '../../../schemas/redact.js'
 import { asUser, type HostUser, homeOf, killGroup, startIn } from '../../child/process.js'
 import { readReport } from '../../child/report.js'
+import { inSandbox, type Sandbox } from '../../child/sandbox.js'
 import type { Program } from '../../child/start.js'
 import { Fault, Stopped, throwIfStopped } from '../fault.js'
 import type { Say } from '../log.js'
@@ -29,6 +30,8 @@ interface Probe {
   program: ProbeProgram
   redactor: Redactor
   user: HostUser | null
+  /** Null: it sees what its user sees. */
+  sandbox: Sandbox | null
   /** Marks the processes that the graphs start (leftovers.ts). */
   mark: string
 }
@@ -55,18 +58,22 @@ export const pythonProbe = ({ command, args, env }: Program): ProbeProgram => ({
 
 /** Resolves to the graphs. Throws a Fault that names the graphs that cannot be loaded. */
 export async function probe(
-  { app, env, program, redactor, user, mark }: Probe,
+  { app, env, program, redactor, user, sandbox, mark }: Probe,
   signal: AbortSignal,
   say: Say,
 ): Promise<Graph[]> {
   throwIfStopped(signal)
   // As the hosts of the application: for relative files and path aliases.
-  const { cwd, command, args } = startIn(user, dirname(app), program.command, program.args)
-  const child = spawn(command, args, {
+  const all = { ...env, ...homeOf(user), ...program.env, WEFT_APP: app, [MARK]: mark }
+  const started =
+    sandbox === null
+      ? { ...startIn(user, dirname(app), program.command, program.args), env: all }
+      : { cwd: '/', ...inSandbox(sandbox, { app, ...program, env: all, own: program.env }) }
+  const child = spawn(started.command, started.args, {
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
     ...asUser(user),
-    env: { ...env, ...homeOf(user), ...program.env, WEFT_APP: app, [MARK]: mark },
-    cwd,
+    env: started.env,
+    cwd: started.cwd,
     detached: true,
   })
   const pid = child.pid ?? 0

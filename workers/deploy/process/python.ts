@@ -5,8 +5,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import {
+  type Base,
   baseInterpreter,
-  type Interpreter,
   interpreterIn,
   type PythonNeeds,
   stepsFor,
@@ -19,14 +19,14 @@ import { Fault } from '../fault.js'
 const ENVIRONMENT = '.venv'
 
 /** The Python that environments are made of: on PATH, of the version that the application asks for. Throws a Fault. */
-export async function findBase(needs: PythonNeeds): Promise<Interpreter> {
+export async function findBase(needs: PythonNeeds): Promise<Base> {
   return baseInterpreter(wantedVersion(needs)).catch(error => {
     throw new Fault(`install: ${(error as Error).message}`)
   })
 }
 
 /** The commands that make the environment, in their order. */
-export const pythonSteps = (needs: PythonNeeds, base: Interpreter, uv: Uv | null) =>
+export const pythonSteps = (needs: PythonNeeds, base: Base, uv: Uv | null) =>
   stepsFor(needs, { base, target: join(needs.folder, ENVIRONMENT), editable: false, uv })
 
 /** The interpreter of the environment. Throws a Fault when the commands of the user have made none. */

@@ -59,6 +59,7 @@ export function openStart(options: ProcessOptions, artefacts: Artefacts, records
         },
         nats_url: natsUrlOf(options.nats_url, pool_user),
         revision_id,
+        tree: found.tree,
         env: hostEnv(options, { deployment_id, slug, revision_id }, env),
       },
       env: inheritedEnv(ours),

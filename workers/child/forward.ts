@@ -1,0 +1,19 @@
+/**
+ * A program in a sandbox without a network: listens on a port of its loopback interface and passes each connection on to
+ * the proxy of Weft, whose socket is bound there. Closes its output when it listens.
+ */
+import { closeSync, openSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+
+const [socket = '', port] = process.argv.slice(2)
+
+createServer({ allowHalfOpen: true }, near => {
+  const far = connect({ path: socket, allowHalfOpen: true })
+  near.pipe(far).pipe(near)
+  near.on('error', () => far.destroy()).on('close', () => far.destroy())
+  far.on('error', () => near.destroy()).on('close', () => near.destroy())
+}).listen(Number(port), '127.0.0.1', () => {
+  closeSync(1)
+  // It takes the number, which Node.js looks up later.
+  openSync('/dev/null', 'w')
+})
