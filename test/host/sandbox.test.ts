@@ -1,7 +1,8 @@
 /** Hosts in a sandbox: a hostile graph finds nothing of the machine, and a decent application works as without one. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer as createHttp } from 'node:http'
 import { createServer } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,6 +24,39 @@ t.teardown(() => {
   for (const each of [folder, data]) rmSync(each, { recursive: true, force: true })
 })
 
+/** Asks by two clients that read the variables of the proxy. */
+const ASKING = `
+import asyncio
+import urllib.error
+import urllib.request
+from typing import TypedDict
+
+import httpx
+from langgraph.graph import START, StateGraph
+
+
+class State(TypedDict, total=False):
+    urls: list[str]
+    answers: list[str]
+
+
+def ask(url: str) -> int:
+    try:
+        return urllib.request.urlopen(url).status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+async def node(state: State) -> State:
+    async with httpx.AsyncClient() as client:
+        first = [(await client.get(url)).status_code for url in state["urls"]]
+    second = [await asyncio.to_thread(ask, url) for url in state["urls"]]
+    return {"answers": [f"{a} {b}" for a, b in zip(first, second)]}
+
+
+graph = StateGraph(State).add_node(node).add_edge(START, "node").compile()
+`
+
 interface Attempt {
   got?: unknown
   refused?: string
@@ -39,10 +73,12 @@ interface Seen {
   port: Attempt
   loopback: Attempt
   home: string
+  asked: Attempt[]
+  fetched: Attempt[] | null
 }
 
 /** The findings of the hostile graph. */
-async function attack(cluster: Cluster, port: number): Promise<Seen> {
+async function attack(cluster: Cluster, port: number, urls: string[] = []): Promise<Seen> {
   const secret = join(folder, 'secret.txt')
   writeFileSync(secret, 'of another project')
   const input = {
@@ -50,6 +86,7 @@ async function attack(cluster: Cluster, port: number): Promise<Seen> {
     files: [secret, '/etc/shadow', join(data, 'control.key'), `/proc/${process.pid}/environ`],
     pid: process.pid,
     port,
+    urls,
   }
   const answer = await fetch(`${cluster.url}/runs/wait`, {
     method: 'POST',
@@ -89,6 +126,54 @@ for (const network of [true, false])
     t.equal(seen.home, '/tmp/home')
     t.equal(await (await fetch(`${cluster.url}/mine`)).text(), 'mine', 'http.app in a sandbox')
   })
+
+t.test('hosts that may reach listed addresses', { skip: skip || (withoutPython() ?? false) }, async t => {
+  const server = createHttp((_, answer) => void answer.end('served')).listen(0, '127.0.0.2')
+  const other = createHttp((_, answer) => void answer.end('served')).listen(0, '127.0.0.2')
+  for (const each of [server, other]) t.teardown(() => each.close())
+  await Promise.all([server, other].map(each => once(each, 'listening')))
+  const [port, closed] = [server, other].map(each => (each.address() as { port: number }).port)
+  const app = join(folder, 'listed')
+  mkdirSync(app)
+  const graphs = { spy: './graph.mjs:graph', python: './agent.py:graph' }
+  writeFileSync(join(app, 'langgraph.json'), JSON.stringify({ dependencies: [], graphs }))
+  copyFileSync(join(root, 'test/apps/sandbox/graph.mjs'), join(app, 'graph.mjs'))
+  writeFileSync(join(app, 'agent.py'), ASKING)
+  const python = await venvOf(join(root, 'test/host-python/requirements.txt'))
+  const env = {
+    WEFT_HOST_SANDBOX: 'bubblewrap',
+    WEFT_HOST_NETWORK: `127.0.0.2:${port}, localhost, *.example.com`,
+    WEFT_PYTHON: python,
+    WEFT_HOSTS: '1',
+  }
+  const cluster = await startCluster({ app, data, env })
+  t.teardown(() => cluster.stop())
+  const urls = [
+    `http://127.0.0.2:${port}/`,
+    `http://127.0.0.2:${closed}/`,
+    `http://localhost:${closed}/`,
+    `http://[::ffff:127.0.0.2]:${closed}/`,
+    'http://169.254.169.254/',
+    'http://example.com/',
+  ]
+  const seen = await attack(cluster, port!, urls)
+  const refused = urls.slice(1).map(() => 403)
+  t.same(
+    seen.asked.map(({ got }) => got),
+    [200, 'HTTP/1.1 200 OK', ...refused.flatMap(status => [status, status])],
+    'what is listed is reached by the proxy, and nothing else',
+  )
+  t.match(seen.port, { refused: /ECONNREFUSED|ENETUNREACH/ }, 'there is no other way')
+  t.match(seen.loopback, { got: 2 }, 'its own server is reached over a socket')
+  if (seen.fetched !== null) t.same(seen.fetched, [{ got: 200 }, ...refused.map(() => ({ refused: 'fetch failed' }))])
+  t.match(cluster.output(), /is not in WEFT_HOST_NETWORK/, 'the log says what was refused')
+  const answer = await fetch(`${cluster.url}/runs/wait`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ assistant_id: 'python', input: { urls: urls.slice(0, 2) } }),
+  })
+  t.same(await answer.json(), { urls: urls.slice(0, 2), answers: ['200 200', '403 403'] })
+})
 
 t.test('Python in a sandbox', { skip: skip || (withoutPython() ?? false) }, async t => {
   const python = await venvOf(join(root, 'test/host-python/requirements.txt'))

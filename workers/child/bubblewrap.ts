@@ -1,7 +1,7 @@
 /** The command line of bubblewrap: a program in namespaces of its own, with the paths that are listed and no others. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { isBelow, outermost } from './paths.js'
+import { isBelow, outermost, prefixesOf } from './paths.js'
 
 export const BUBBLEWRAP = 'bwrap'
 
@@ -58,7 +58,7 @@ const TEMPORARY_BYTES = 512 * 1024 * 1024
 export function wrap(view: View): { command: string; args: string[] } {
   const { cwd, writable, hidden, sockets, env, network } = view
   const way = typeof network === 'string' ? null : network
-  const shown = outermost([...SYSTEM, ...view.readable, ...(way === null ? [] : [FORWARDER])])
+  const shown = outermost([...SYSTEM, ...view.readable, ...(way === null ? [] : [FORWARDER, ...prefixesOf(way.node)])])
   const words = [...NAMESPACES, ...(network === 'on' ? [] : ['--unshare-net'])]
   for (const path of [...SYSTEM, ...ETC, ...RESOLVERS]) words.push('--ro-bind-try', path, path)
   words.push('--proc', '/proc', '--dev', '/dev')
@@ -90,7 +90,8 @@ const FORWARDER = fileURLToPath(new URL('../../programs/forward.js', import.meta
 /** The port of the forwarder on the loopback interface of the sandbox, where nothing else listens when it starts. */
 const PORT = 3128
 /** It ends with the sandbox. The substitution waits until it has closed its output: then it listens. */
-const FORWARD = `: "$("$1" "$2" "$3" ${PORT} 3>&- 4>&- 2>/dev/null &)"
+const FORWARD = `listens=$("$1" "$2" "$3" ${PORT} 3>&- 4>&- &)
+[ "$listens" ] || { echo 'the way to the proxy of Weft cannot be opened' >&2; exit 1; }
 shift 3
 exec "$@"`
 

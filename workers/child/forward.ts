@@ -1,8 +1,8 @@
 /**
  * A program in a sandbox without a network: listens on a port of its loopback interface and passes each connection on to
- * the proxy of Weft, whose socket is bound there. Closes its output when it listens.
+ * the proxy of Weft, whose socket is bound there. Writes a word when it listens, and closes its outputs.
  */
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, openSync, writeSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 
 const [socket = '', port] = process.argv.slice(2)
@@ -13,7 +13,10 @@ createServer({ allowHalfOpen: true }, near => {
   near.on('error', () => far.destroy()).on('close', () => far.destroy())
   far.on('error', () => near.destroy()).on('close', () => near.destroy())
 }).listen(Number(port), '127.0.0.1', () => {
-  closeSync(1)
-  // It takes the number, which Node.js looks up later.
-  openSync('/dev/null', 'w')
+  writeSync(1, 'listens')
+  for (const output of [1, 2]) {
+    closeSync(output)
+    // It takes the number, which Node.js looks up later.
+    openSync('/dev/null', 'w')
+  }
 })

@@ -1,6 +1,7 @@
 // A hostile graph: it tries each way out of its host, and returns what it got.
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
 import { connect } from 'node:net'
 import { Annotation, END, START, StateGraph } from '@langchain/langgraph'
 import { Client } from '@langchain/langgraph-sdk'
@@ -18,7 +19,22 @@ const open = port =>
       .once('connect', () => done('open'))
       .once('error', failed)
   })
-const node = async ({ paths, files, pid, port }) => ({
+/** The status of a URL, by the proxy: of a request, or of a connection to its host. */
+const ask = (url, method) =>
+  new Promise((done, failed) => {
+    const { hostname, port } = new URL(process.env.HTTP_PROXY ?? 'http://127.0.0.1:1')
+    const path = method === 'CONNECT' ? new URL(url).host : url
+    const asked = request({ hostname, port, method, path, headers: { host: new URL(url).host } })
+    asked.once('response', answer => answer.resume() && done(answer.statusCode))
+    asked.once('connect', (answer, socket) => {
+      if (answer.statusCode !== 200) return done(answer.statusCode)
+      socket
+        .once('data', data => done(`${data}`.split('\r\n')[0]))
+        .write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+    })
+    asked.once('error', failed).end()
+  })
+const node = async ({ paths = [], files = [], pid, port, urls = [] }) => ({
   seen: {
     lists: await Promise.all(paths.map(path => attempt(() => readdirSync(path)))),
     reads: await Promise.all(files.map(file => attempt(() => readFileSync(file, 'utf8').length))),
@@ -47,6 +63,11 @@ const node = async ({ paths, files, pid, port }) => ({
     port: await attempt(() => open(port)),
     loopback: await attempt(async () => (await new Client().assistants.search()).length),
     home: process.env.HOME,
+    asked: await Promise.all(urls.flatMap(url => ['GET', 'CONNECT'].map(method => attempt(() => ask(url, method))))),
+    // Older ones do not read the variables.
+    fetched: /^v(22\.(2[1-9]|[3-9]\d)|2[4-9])\./.test(process.version)
+      ? await Promise.all(urls.map(url => attempt(async () => (await fetch(url)).status)))
+      : null,
   },
 })
 const state = Annotation.Root({
@@ -54,6 +75,7 @@ const state = Annotation.Root({
   files: Annotation(),
   pid: Annotation(),
   port: Annotation(),
+  urls: Annotation(),
   seen: Annotation(),
 })
 export const graph = new StateGraph(state).addNode('node', node).addEdge(START, 'node').addEdge('node', END).compile()
