@@ -14,6 +14,8 @@ import { type Cluster, startCluster } from '../helpers/cluster.js'
 t.setTimeout(240_000)
 
 const probe = spawnSync('bwrap', ['--unshare-user', '--unshare-pid', '--ro-bind', '/', '/', 'true'])
+/** bubblewrap 0.8 and later. */
+const hasClosed = `${spawnSync('bwrap', ['--help'], { encoding: 'utf8' }).stdout}`.includes('--disable-userns')
 const skip = probe.status === 0 ? false : 'bubblewrap cannot make a sandbox here'
 
 const app = join(root, 'test/apps/sandbox')
@@ -70,6 +72,7 @@ interface Seen {
   environments: string
   kill: Attempt
   mount: Attempt
+  nested: Attempt
   port: Attempt
   loopback: Attempt
   home: string
@@ -121,6 +124,7 @@ for (const network of [true, false])
     t.notMatch(seen.environments, /NATS_URL|WEFT_CONTROL_KEY|MONGODB_URL|DATABASE_URI/)
     t.match(seen.kill, { refused: 'ESRCH' }, 'no process of ours')
     t.ok(seen.mount.refused, 'no rights of a namespace')
+    if (hasClosed) t.match(seen.nested, { refused: /unshare failed/ }, 'and no namespace inside of it')
     t.match(seen.port, network ? { got: 'open' } : { refused: /ECONNREFUSED|ENETUNREACH/ })
     t.match(seen.loopback, { got: 1 }, 'its own server is reached over a socket')
     t.equal(seen.home, '/tmp/home')
@@ -218,7 +222,13 @@ t.test('variables of a deployment decide nothing that is shown', async t => {
     LD_PRELOAD: join(tree, 'evil.so'),
   }
   const given = { app: join(tree, 'langgraph.json'), command: join(tree, '.venv/bin/python'), args: [], env }
-  const sandbox = { hidden: [data], shared: [], network: 'off', deployed: { tree, python: null } } as const
+  const sandbox = {
+    namespaces: [],
+    hidden: [data],
+    shared: [],
+    network: 'off',
+    deployed: { tree, python: null },
+  } as const
   const started = inSandbox(sandbox, { ...given, own: {} })
   t.ok(started.args.includes(tree))
   t.notOk(started.args.includes(folder), 'no folder that they or a link name')
@@ -238,7 +248,7 @@ t.test('a repository around the data folder is not shown to deployments', async 
   const tree = join(project, '.weft/deploy/artefacts/a/tree')
   mkdirSync(join(tree, 'apps/agent'), { recursive: true })
   mkdirSync(join(project, '.git'))
-  const sandbox = { hidden: [join(project, '.weft')], shared: [], network: 'off' } as const
+  const sandbox = { namespaces: [], hidden: [join(project, '.weft')], shared: [], network: 'off' } as const
   const given = { app: join(tree, 'apps/agent/langgraph.json'), command: process.execPath, args: [], env: {}, own: {} }
   const shown = (deployed: { tree: string; python: null } | null) => inSandbox({ ...sandbox, deployed }, given).args
   t.ok(shown({ tree, python: null }).includes(tree), 'all of its own files')

@@ -23,7 +23,12 @@ export interface Way {
   node: string
 }
 
+/** No namespaces inside of it, where a program has rights that reach more of the kernel. From bubblewrap 0.8 on. */
+export const CLOSED = ['--disable-userns']
+
 export interface View {
+  /** NAMESPACES, and CLOSED where this bubblewrap knows it. */
+  namespaces: readonly string[]
   /** The folder that the program starts in. */
   cwd: string
   command: string
@@ -56,10 +61,10 @@ const TEMPORARY_BYTES = 512 * 1024 * 1024
 
 /** The command and the words that start the program in a sandbox. */
 export function wrap(view: View): { command: string; args: string[] } {
-  const { cwd, writable, hidden, sockets, env, network } = view
+  const { namespaces, cwd, writable, hidden, sockets, env, network } = view
   const way = typeof network === 'string' ? null : network
   const shown = outermost([...SYSTEM, ...view.readable, ...(way === null ? [] : [FORWARDER, ...prefixesOf(way.node)])])
-  const words = [...NAMESPACES, ...(network === 'on' ? [] : ['--unshare-net'])]
+  const words = [...namespaces, ...(network === 'on' ? [] : ['--unshare-net'])]
   for (const path of [...SYSTEM, ...ETC, ...RESOLVERS]) words.push('--ro-bind-try', path, path)
   words.push('--proc', '/proc', '--dev', '/dev')
   for (const path of ['/dev/shm', '/tmp']) words.push('--size', String(TEMPORARY_BYTES), '--tmpfs', path)

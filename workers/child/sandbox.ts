@@ -10,11 +10,12 @@ import { delimiter, dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { APP_SOCKET } from '../../schemas/app-host.js'
 import type { Config } from '../../schemas/config.js'
-import { BUBBLEWRAP, NAMESPACES, type Network, SYSTEM, wrap } from './bubblewrap.js'
+import { BUBBLEWRAP, CLOSED, NAMESPACES, type Network, SYSTEM, wrap } from './bubblewrap.js'
 import { isBelow, prefixesOf } from './paths.js'
 import { asUser, type HostUser, inheritedEnv } from './process.js'
 
 export interface Sandbox {
+  namespaces: readonly string[]
   /** Absolute paths that no child sees: the data folder. */
   hidden: readonly string[]
   /** Files of the operator that all children see: certificates. */
@@ -54,8 +55,13 @@ export function findSandbox(
   if (host_sandbox === '') return null
   if (host_sandbox !== 'bubblewrap')
     throw new Error(`WEFT_HOST_SANDBOX: expected bubblewrap or nothing, not ${host_sandbox}`)
-  const words = [...NAMESPACES, '--ro-bind', '/', '/', 'true']
-  const { error, status, stderr } = spawnSync(BUBBLEWRAP, words, { ...asUser(user), cwd: '/', encoding: 'utf8' })
+  const attempt = (namespaces: readonly string[]) => {
+    const words = [...namespaces, '--ro-bind', '/', '/', 'true']
+    return spawnSync(BUBBLEWRAP, words, { ...asUser(user), cwd: '/', encoding: 'utf8' })
+  }
+  const isClosed = attempt([...NAMESPACES, ...CLOSED]).status === 0
+  const namespaces = [...NAMESPACES, ...(isClosed ? CLOSED : [])]
+  const { error, status, stderr } = attempt(namespaces)
   if (error !== undefined)
     throw new Error('WEFT_HOST_SANDBOX: bwrap was not found; install bubblewrap, as with apt-get install bubblewrap')
   if (status !== 0)
@@ -64,7 +70,7 @@ export function findSandbox(
     )
   const ours = inheritedEnv()
   const shared = CERTIFICATES.flatMap(name => existing(ours[name] ?? ''))
-  return { hidden: [resolve(data)], shared, network: 'off', deployed: null }
+  return { namespaces, hidden: [resolve(data)], shared, network: 'off', deployed: null }
 }
 
 const HOME = '/tmp/home'
@@ -84,7 +90,7 @@ export interface Sandboxed {
 
 /** Starts a host, or another program that loads the application, in the sandbox. */
 export function inSandbox(
-  { hidden, shared, network, deployed }: Sandbox,
+  { namespaces, hidden, shared, network, deployed }: Sandbox,
   { app, cwd = dirname(app), command, args, env, own }: Sandboxed,
 ): Started {
   const interpreters = [command, own.WEFT_APP_PYTHON ?? ''].filter(each => !isIn(deployed?.tree, each))
@@ -93,6 +99,7 @@ export function inSandbox(
       ? [...repositoryOf(dirname(app)), ...(env.VIRTUAL_ENV ? [env.VIRTUAL_ENV] : [])]
       : [deployed.tree, ...prefixesOf(deployed.python ?? '')]
   const view = {
+    namespaces,
     cwd,
     command,
     args,
@@ -128,7 +135,7 @@ export interface BuildSandbox {
 }
 
 export function buildIn(
-  { hidden, shared, network }: Sandbox,
+  { namespaces, hidden, shared, network }: Sandbox,
   { writable, programs, named }: BuildFiles,
   given: { [name: string]: string },
 ): BuildSandbox {
@@ -140,7 +147,7 @@ export function buildIn(
   return {
     env: { ...Object.fromEntries(kept), PATH: PATH.join(delimiter) },
     start: (cwd, command, args, env) =>
-      startOf({ cwd, command, args, readable, writable, hidden, sockets: [], env: {}, network }, env),
+      startOf({ namespaces, cwd, command, args, readable, writable, hidden, sockets: [], env: {}, network }, env),
   }
 }
 

@@ -60,6 +60,7 @@ const node = async ({ paths = [], files = [], pid, port, urls = [] }) => ({
       .join(),
     kill: await attempt(() => process.kill(pid, 'SIGKILL')),
     mount: await attempt(() => execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', '/usr'], { stdio: 'pipe' }).toString()),
+    nested: await attempt(() => execFileSync('unshare', ['-U', 'true'], { stdio: 'pipe' }).toString()),
     port: await attempt(() => open(port)),
     loopback: await attempt(async () => (await new Client().assistants.search()).length),
     home: process.env.HOME,
