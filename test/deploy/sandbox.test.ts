@@ -47,7 +47,7 @@ interface Attack {
   refused?: string
 }
 
-/** What a package finds when it looks around. */
+/** A service that a package finds when it looks around. */
 function listening(t: Test, where: { path: string } | { port: number; host: string }): Server {
   const server = createServer(socket => socket.end()).listen(where)
   t.teardown(() => server.close())

@@ -84,7 +84,7 @@ export interface Sandboxed {
   args: readonly string[]
   /** Its variables. */
   env: Env
-  /** Those among them that are from Weft: it may use the sockets and the interpreter that they name. */
+  /** Variables among them that are from Weft: it may use the sockets and the interpreter that they name. */
   own: { readonly [name: string]: string }
 }
 
