@@ -1,11 +1,12 @@
 /** Builds and probes in a sandbox: packages that try each way out get nothing, and decent ones are built as without one. */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createRegistry } from 'node:http'
 import { createServer, type Server } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { root } from '../../cli/root.js'
 import { venvOf, withoutPython } from '../../scripts/checks/venv.js'
@@ -69,12 +70,13 @@ async function openRegistry(t: Test, name: string, tarball: string): Promise<str
 }
 
 /** A tarball as registries have it. */
-function pack(folder: string, name: string, files: { [path: string]: string }): string {
+async function pack(folder: string, name: string, files: { [path: string]: string }): Promise<string> {
   const from = join(folder, `${name}-source`)
   mkdirSync(from)
   for (const [path, text] of Object.entries(files)) writeFileSync(join(from, path), text)
-  const out = execFileSync('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: from, encoding: 'utf8' })
-  return join(folder, out.trim())
+  // The connections of the test see what the server closes meanwhile.
+  const { stdout } = await promisify(execFile)('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: from })
+  return join(folder, stdout.trim())
 }
 
 t.test('packages that install scripts and build backends come from', { skip }, async t => {
@@ -86,7 +88,7 @@ t.test('packages that install scripts and build backends come from', { skip }, a
   mkdirSync(wheels)
   const python = await venvOf(join(root, 'test/host-python/requirements.txt'))
   makeLinkedWheel(wheels, python)
-  const fetched = pack(folder, 'fetched', { 'package.json': '{"name":"fetched","version":"1.0.0"}' })
+  const fetched = await pack(folder, 'fetched', { 'package.json': '{"name":"fetched","version":"1.0.0"}' })
   const registry = await openRegistry(t, 'fetched', fetched)
   const installers = { ...wheelEnv(wheels), NPM_CONFIG_REGISTRY: registry }
   const env = {
@@ -118,7 +120,7 @@ t.test('packages that install scripts and build backends come from', { skip }, a
   })
   const script = { postinstall: 'echo installed > made.txt && echo cached > "$HOME/cached.txt"' }
   cpSync(
-    pack(folder, 'decent-package', {
+    await pack(folder, 'decent-package', {
       'package.json': JSON.stringify({ name: 'decent', version: '1.0.0', scripts: script }),
     }),
     join(decent.folder, 'decent-1.0.0.tgz'),
@@ -178,7 +180,7 @@ mv .venv/bin/python .venv/bin/python3.real && mv interpreter.sh .venv/bin/python
     'interpreter.sh': `#!/bin/sh\necho ran >> ${outside}/ran\nexec "$(dirname "$0")/python3.real" "$@"\n`,
   })
   cpSync(
-    pack(folder, 'evil-package', {
+    await pack(folder, 'evil-package', {
       'package.json': JSON.stringify({
         name: 'evil',
         version: '1.0.0',
