@@ -68,8 +68,10 @@ export async function probe(
   try {
     // Python looks for modules in the folder that it is started in, which may be that of an application.
     const options = { timeout: PROBE_MS, cwd: '/', ...(user === null ? {} : aside(user)) }
-    const { command, args } = boxed?.(file, ['-c', PROBE]) ?? { command: file, args: ['-c', PROBE] }
-    const { stdout } = await run(command, args, options)
+    const words = ['-c', PROBE]
+    // A program of the application gets no variable of ours.
+    const { command, args, ...more } = boxed?.(file, words) ?? { command: file, args: words }
+    const { stdout } = await run(command, args, { ...options, ...more })
     return JSON.parse(stdout) as Probed
   } catch (error) {
     const { message, stderr } = error as Error & { stderr?: string }

@@ -63,7 +63,7 @@ export async function findPython(options: PythonOptions): Promise<Python> {
     sandbox === null
       ? undefined
       : (command: string, args: string[]) =>
-          inSandbox(sandbox, { app: description.path, cwd: '/', command, args, env: {}, own: {} })
+          inSandbox(sandbox, { app: description.path, cwd: '/', command, args, env: { PATH: env.PATH }, own: {} })
   // A path is one from here, and is executed elsewhere.
   const known = given.includes('/') ? resolve(given) : given || existing(description.folder, env)
   if (known) {
