@@ -5,6 +5,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AppCall, AppHello, AppPart, PythonExport } from '../../../schemas/app-host.js'
 import { type AppConfig, readAppConfig } from '../../../schemas/application.js'
 import { exportOf, languagesOfParts, localFolders, type Parts } from '../../../schemas/description.js'
@@ -25,6 +26,8 @@ import { bundleUi } from './ui.js'
 const CHECK_MS = 5_000
 /** A key service, and the database of a store, are called over a network. */
 const REMOTE_MS = 25_000
+/** The parent waits for 3 s. */
+const CLOSE_MS = 2_800
 const encoder = new TextEncoder()
 
 const { WEFT_APP: path = '', WEFT_NOTES_FD: notes, WEFT_APP_PARTS: parts = '', WEFT_APP_SOCKETS: sockets } = process.env
@@ -41,7 +44,7 @@ for (const event of ['end', 'close', 'error']) stream.on(event, () => void end()
 async function end(): Promise<void> {
   if (isEnding) return
   isEnding = true
-  await Promise.allSettled([pythonPart?.stop(), store?.close()])
+  await Promise.race([Promise.allSettled([pythonPart?.stop(), store?.close()]), sleep(CLOSE_MS)])
   process.exit(0)
 }
 // The end of the pipe follows it, and gives Python time to end the lifespan of `http.app`, and a store time to close.

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 # Every call and every request counts as this slot: the watchdog reports only code that has one.
 SLOT = 1
+# The parent waits as long for this process.
+CLOSE_S = 2.5
 
 
 def main() -> None:
@@ -172,6 +174,6 @@ class AppHost:
             if self.http is not None:
                 await self.http.stop()
             if self.store is not None:
-                await self.store.stack.aclose()
+                await asyncio.wait_for(self.store.stack.aclose(), CLOSE_S)
         finally:
             leave(0)

@@ -1,11 +1,11 @@
 /** Answers of a store that the application brings: its code may send anything. */
 import t from 'tap'
-import { fail } from '../../schemas/errors.js'
-import { jsonText } from '../../schemas/exact.js'
-import type { ItemBatch, ItemOperation } from '../../schemas/items/items.js'
-import { type Access, wholeApp } from '../../workers/resources/access.js'
-import type { Deps } from '../../workers/resources/context.js'
-import { appStoreOf } from '../../workers/resources/items/app-store.js'
+import { fail } from '../../../schemas/errors.js'
+import { jsonText } from '../../../schemas/exact.js'
+import type { ItemBatch, ItemOperation } from '../../../schemas/items/items.js'
+import { type Access, wholeApp } from '../../../workers/resources/access.js'
+import type { Deps } from '../../../workers/resources/context.js'
+import { appStoreOf } from '../../../workers/resources/items/app-store.js'
 
 const item = (owner: string) => ({
   namespace: ['a'],
