@@ -285,6 +285,20 @@ export const graph = new StateGraph(State, { input: Annotation.Root({ topic: Ann
   t.teardown(() => cluster.stop())
   await until(async () => cluster.output().includes('curl -N'))
   t.match(cluster.output(), /✗ broken {2}\.\/broken\.mjs:graph {2}Graph "broken" cannot be loaded: .*@lib\/none/)
+  for (const [path, body] of [
+    ['/assistants/broken'],
+    ['/assistants/broken/schemas'],
+    ['/assistants/broken/graph'],
+    ['/assistants', { graph_id: 'broken' }],
+    ['/runs/wait', { assistant_id: 'broken' }],
+  ] as const) {
+    const answer = await fetch(cluster.url + path, {
+      headers: { 'content-type': 'application/json' },
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    })
+    t.equal(answer.status, 404, path)
+    t.match(await answer.json(), { detail: /^Graph "broken" cannot be loaded: .*@lib\/none/ }, path)
+  }
   t.match(cluster.output(), / {2}topics {2}\.\/topics\.mjs:graph\n/)
   t.match(cluster.output(), `with its console at ${cluster.url}/console\n`)
   t.equal((await fetch(`${cluster.url}/console`)).status, 200)

@@ -61,12 +61,15 @@ async function findAny(store: Store, app: string, given: string): Promise<Assist
   return store.assistants.get(app, systemAssistantId(given))
 }
 
-/** The assistant of a path. Throws `not_found`, or `invalid` for what is neither an id nor a graph. */
+/** The assistant of a path. Throws `not_found`, or `invalid` for what is neither an id nor a graph of the application. */
 export async function pathAssistant(store: Store, access: Access, given: string): Promise<AssistantRow> {
   const row = await findAssistant(store, access, given)
   if (row !== null) return row
   if (uuidOf(given) === null && (await store.records.get(GRAPH, graphRecordId(access.app, given))) === null)
-    throw fail('invalid', `assistant_id: expected a uuid or the id of a graph, got "${given}"`)
+    throw (
+      (await loadErrorOf(store, access.app, given)) ??
+      fail('invalid', `assistant_id: expected a uuid or the id of a graph, got "${given}"`)
+    )
   throw fail('not_found', `Assistant with ID ${given} not found`)
 }
 
@@ -74,7 +77,7 @@ export async function pathAssistant(store: Store, access: Access, given: string)
 export async function checkGraph(store: Store, app: string, graph_id: string): Promise<void> {
   if ((await store.assistants.get(app, systemAssistantId(graph_id))) !== null) return
   if ((await store.records.get(GRAPH, graphRecordId(app, graph_id))) !== null) return
-  throw fail('not_found', `Graph '${graph_id}' not found`)
+  throw (await loadErrorOf(store, app, graph_id)) ?? fail('not_found', `Graph '${graph_id}' not found`)
 }
 
 /** The records of announced graphs. */
@@ -89,21 +92,28 @@ const LISTED = 20
 
 /** The error for an unknown assistant: why its graph could not be loaded, or the graphs that there are. */
 export async function noAssistant(store: Store, app: string, given: string): Promise<WeftError> {
-  const read = (kind: string) => store.records.list({ kind, app, sort: 'id', order: 'asc', limit: 1_000 })
-  const [graphs, failed] = await Promise.all([read(GRAPH), read(LOAD_ERROR)])
-  const parse = ({ body }: { body: string }) => JSON.parse(body) as { graph_id: string; error: string }
-  const broken = failed.map(parse).find(({ graph_id }) => graph_id === given)
-  if (broken !== undefined) {
-    const { error } = broken
-    // Most sentences of hosts name the graph.
-    const isNamed = error.includes(`"${given}"`)
-    return fail('not_found', isNamed ? error : `The graph "${given}" could not be loaded: ${error}`)
-  }
-  const names = graphs.map(row => parse(row).graph_id)
+  const broken = await loadErrorOf(store, app, given)
+  if (broken !== null) return broken
+  const names = (await all(store, app, GRAPH)).map(({ graph_id }) => graph_id)
   const more = names.length > LISTED ? ', …' : ''
   const listed = names.length === 0 ? '' : ` Graphs: ${names.slice(0, LISTED).join(', ')}${more}.`
   return fail(
     'not_found',
     `No assistant found for "${given}". Make sure the assistant ID is for a valid assistant or a valid graph ID.${listed}`,
   )
+}
+
+/** Why the graph of this name could not be loaded; null when there is no such failure. */
+async function loadErrorOf(store: Store, app: string, graph_id: string): Promise<WeftError | null> {
+  const broken = (await all(store, app, LOAD_ERROR)).find(one => one.graph_id === graph_id)
+  if (broken === undefined) return null
+  const { error } = broken
+  // Most sentences of hosts name the graph.
+  const isNamed = error.includes(`"${graph_id}"`)
+  return fail('not_found', isNamed ? error : `The graph "${graph_id}" could not be loaded: ${error}`)
+}
+
+async function all(store: Store, app: string, kind: string): Promise<{ graph_id: string; error: string }[]> {
+  const rows = await store.records.list({ kind, app, sort: 'id', order: 'asc', limit: 1_000 })
+  return rows.map(({ body }) => JSON.parse(body))
 }
