@@ -97,10 +97,13 @@ t.test('a missing package is reported with the importing file and the install co
     // Names of packages that Weft lends, which it does not have itself.
     'src/c.cjs': `require('@langchain/not-here')`,
     'src/d.ts': `import { Model } from '@langchain/not-here'\nexport const d = new Model()`,
+    'src/e.ts': `import { model } from '@/model'\nexport const e = model()`,
     'package.json': '{}',
   }
   const path = application(
-    { graphs: { a: './src/a.mjs:a', b: './src/b.cjs:b', c: './src/c.cjs:c', d: './src/d.ts:d' } },
+    {
+      graphs: { a: './src/a.mjs:a', b: './src/b.cjs:b', c: './src/c.cjs:c', d: './src/d.ts:d', e: './src/e.ts:e' },
+    },
     files,
   )
   const folder = dirname(path)
@@ -115,6 +118,8 @@ t.test('a missing package is reported with the importing file and the install co
   t.match(graphs[1]!.error, `(run npm install in ${folder})`)
   t.match(graphs[2]!.error, `Graph "c" cannot be loaded: Cannot find module '@langchain/not-here'`)
   t.match(graphs[3]!.error, /^Graph "d" cannot be loaded: Cannot find (module|package) '@langchain\/not-here'/)
+  t.match(graphs[4]!.error, /^Graph "e" cannot be loaded: Cannot find (module|package) '@\/model'/)
+  t.match(graphs[4]!.error, `(the paths of tsconfig.json in ${folder} do not resolve it)`)
 })
 
 t.test('an invalid graph does not hide the others', async t => {

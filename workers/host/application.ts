@@ -215,7 +215,7 @@ async function load(
   }
 }
 
-/** For a package that is not installed: returns the command that installs it. */
+/** For a package that is not installed: returns the command that installs it. No package is named like `@/lib` or `~/lib`. */
 function adviceOn(error: unknown, file: string): string {
   const { code, message = '' } = error as { code?: string; message?: string }
   const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
@@ -224,6 +224,7 @@ function adviceOn(error: unknown, file: string): string {
   while (!existsSync(join(folder, 'package.json')) && folder !== dirname(folder)) folder = dirname(folder)
   const isPackage = existsSync(join(folder, 'package.json'))
   const [, name = ''] = /'((?:@[^/']+\/)?[^/']+)/.exec(message) ?? []
+  if (['@', '~'].includes(name)) return ` (the paths of tsconfig.json in ${folder} do not resolve it)`
   return isPackage ? ` (run npm install in ${folder})` : ` (run npm init -y && npm install ${name} in ${dirname(file)})`
 }
 
