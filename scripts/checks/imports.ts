@@ -166,7 +166,7 @@ const LIBRARIES: { [library: string]: readonly string[] } = {
   libsql: ['store/'],
   mongodb: ['store/'],
   pg: ['store/', 'scripts/postgres/', 'scripts/bench/database.ts'],
-  esbuild: ['workers/graph/', 'workers/host/app/ui.ts', 'scripts/guide/', 'cli/commands/syntax.ts'],
+  esbuild: ['workers/graph/', 'workers/host/app/', 'scripts/guide/', 'cli/commands/syntax.ts'],
   typia: ['schemas/'],
   oauth4webapi: ['workers/resources/oauth/'],
   tar: ['workers/deploy/process/unpack.ts', 'cli/commands/upload.ts'],

@@ -1,7 +1,7 @@
 /**
  * Components of user interfaces (`ui` of langgraph.json, docs/spec/http.md#system), bundled for browsers. The page
- * that loads a component provides React and the SDK, by the globals that the SDK sets there. No code of the application is
- * executed, but its files are read: with the rights of this process, not with those of a server.
+ * that loads a component provides React and the SDK, by the globals that the SDK sets there. Files of the application are
+ * read, and its Tailwind is executed: with the rights of this process, not with those of a server.
  */
 import { createHash } from 'node:crypto'
 import { basename, dirname } from 'node:path'
@@ -9,6 +9,7 @@ import type { Plugin } from 'esbuild'
 import type { UiHead } from '../../../schemas/app-host.js'
 import type { AppConfig } from '../../../schemas/application.js'
 import { pack } from '../../../schemas/packed.js'
+import { tailwind } from './tailwind.js'
 
 /** Modules of the page, as `bootstrapUiContext` of the SDK provides them. */
 const PROVIDED = [
@@ -44,7 +45,7 @@ export async function bundleUi({ folder, ui, ui_shared }: AppConfig, graph_id: s
     jsx: 'automatic',
     loader: Object.fromEntries(ASSETS.map(extension => [extension, 'file'])),
     logLevel: 'silent',
-    plugins: [providedByPage([...PROVIDED, ...ui_shared])],
+    plugins: [providedByPage([...PROVIDED, ...ui_shared]), tailwind(folder)],
   })
   const files = outputFiles.map(({ path, contents }) => ({ name: basename(path), size: contents.length }))
   const size = files.reduce((sum, one) => sum + one.size, 0)
