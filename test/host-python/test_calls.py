@@ -10,7 +10,7 @@ GRAPHS = Path(__file__).parent / "graphs.py"
 
 @pytest.fixture
 async def supervisor() -> Supervisor:
-    return Supervisor([source(name, GRAPHS, name) for name in ("graph", "outer", "factory", "needing")], "/")
+    return Supervisor([source(name, GRAPHS, name) for name in ("graph", "outer", "factory", "needing", "contextual")], "/")
 
 
 async def test_an_update_stores_nothing_and_returns_what_to_store(supervisor: Supervisor):
@@ -78,6 +78,10 @@ async def test_descriptions_of_a_graph(supervisor: Supervisor):
     assert schemas["graph_id"] == "graph"
     assert set(schemas["input_schema"]["properties"]) == {"steps", "answer", "limit"}
     assert schemas["state_schema"]["properties"].keys() == schemas["output_schema"]["properties"].keys()
+    assert (schemas["config_schema"], schemas["context_schema"]) == ({}, None)
+    contextual = await supervisor.call("schemas", "contextual")
+    assert contextual["config_schema"] == contextual["context_schema"]
+    assert set(contextual["config_schema"]["properties"]) == {"model", "n"}
     inner = await supervisor.call("subgraphs", "outer", namespace=None, recurse=False)
     assert set(inner) == {"inner"}
     assert inner["inner"]["state"] == inner["inner"]["state_schema"]

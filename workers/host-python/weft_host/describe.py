@@ -60,7 +60,8 @@ def schemas_of(graph: AnyGraph) -> JsonObject:
         "input_schema": derive(graph.get_input_jsonschema, lambda: channel_schema(graph, "Input", inputs_of(graph))),
         "output_schema": derive(graph.get_output_jsonschema, lambda: channel_schema(graph, "Output", names)),
         "state_schema": derive(lambda: channel_schema(graph, "State", names)),
-        "config_schema": derive(graph.get_config_jsonschema),
+        # What `configurable` may have: the members of the context. Clients look for their properties.
+        "config_schema": derive(lambda: graph.get_context_jsonschema() or {}),
         "context_schema": derive(graph.get_context_jsonschema),
     }
 
