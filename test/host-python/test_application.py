@@ -22,6 +22,7 @@ def test_graphs_and_reasons_for_their_absence(tmp_path: Path):
     (tmp_path / "broken.py").write_text("raise RuntimeError('at import')")
     (tmp_path / "exits.py").write_text("import sys; sys.exit(1)")
     (tmp_path / "lacks.py").write_text("import nowhere_to_be_found")
+    (tmp_path / "older.py").write_text("import langgraph.nowhere_to_be_found")
     hello = application(
         tmp_path,
         source("good", GRAPHS),
@@ -33,6 +34,7 @@ def test_graphs_and_reasons_for_their_absence(tmp_path: Path):
         source("broken", tmp_path / "broken.py"),
         source("exits", tmp_path / "exits.py"),
         source("lacks", tmp_path / "lacks.py"),
+        source("older", tmp_path / "older.py"),
     )
     errors = rows(hello)
     assert [name for name, error in errors.items() if error is None] == ["good", "builder", "factory"]
@@ -42,6 +44,7 @@ def test_graphs_and_reasons_for_their_absence(tmp_path: Path):
     assert "RuntimeError: at import" in (errors["broken"] or "")
     assert "SystemExit" in (errors["exits"] or "")
     assert 'add the package of "nowhere_to_be_found"' in (errors["lacks"] or "")
+    assert '("langgraph" has no such module: another version of it may have' in (errors["older"] or "")
     assert hello["error"] is None
     good, _, factory, *_ = hello["graphs"]
     assert set(good["inputs"]) == {"steps", "answer", "limit"}

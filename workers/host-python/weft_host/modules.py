@@ -77,9 +77,10 @@ def import_file(file: Path, name: str) -> ModuleType:
 
 
 def advice_on(error: BaseException) -> str:
-    """For a package that is not installed."""
+    """For a package that is not installed, or that is installed in a version without the module."""
     if not isinstance(error, ModuleNotFoundError) or not error.name:
         return ""
-    return (
-        f' (add the package of "{error.name}" to the dependencies of the application; its Python is {sys.executable})'
-    )
+    package, _, inner = error.name.partition(".")
+    if inner and package in sys.modules:
+        return f' ("{package}" has no such module: another version of it may have; the Python is {sys.executable})'
+    return f' (add the package of "{error.name}" to the dependencies of the application; its Python is {sys.executable})'
