@@ -8,7 +8,7 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, dataclass
 from operator import add
 from typing import Annotated, Any, TypedDict
@@ -283,6 +283,14 @@ def tells_context(state: State, runtime: Runtime[Context]) -> State:
 
 
 contextual = StateGraph(State, context_schema=Context).add_node("node", tells_context).set_entry_point("node").compile()
+
+
+class Opaque(TypedDict):
+    word: str
+    callback: Callable[[], None]
+
+
+opaque = StateGraph(Opaque).add_node("node", lambda state: {}).set_entry_point("node").compile()
 contextual_outer = (
     StateGraph(State, context_schema=Context).add_node("inner", contextual).set_entry_point("inner").compile()
 )

@@ -10,7 +10,8 @@ GRAPHS = Path(__file__).parent / "graphs.py"
 
 @pytest.fixture
 async def supervisor() -> Supervisor:
-    return Supervisor([source(name, GRAPHS, name) for name in ("graph", "outer", "factory", "needing", "contextual")], "/")
+    names = ("graph", "outer", "factory", "needing", "contextual", "opaque")
+    return Supervisor([source(name, GRAPHS, name) for name in names], "/")
 
 
 async def test_an_update_stores_nothing_and_returns_what_to_store(supervisor: Supervisor):
@@ -82,6 +83,9 @@ async def test_descriptions_of_a_graph(supervisor: Supervisor):
     contextual = await supervisor.call("schemas", "contextual")
     assert contextual["config_schema"] == contextual["context_schema"]
     assert set(contextual["config_schema"]["properties"]) == {"model", "n"}
+    opaque = (await supervisor.call("schemas", "opaque"))["state_schema"]["properties"]
+    assert opaque["word"]["type"] == "string", "a member without a schema does not hide the others"
+    assert "type" not in opaque["callback"]
     inner = await supervisor.call("subgraphs", "outer", namespace=None, recurse=False)
     assert set(inner) == {"inner"}
     assert inner["inner"]["state"] == inner["inner"]["state_schema"]

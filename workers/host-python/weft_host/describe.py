@@ -80,7 +80,24 @@ def derive(*ways: Callable[[], Any]) -> Any:
 
 
 def channel_schema(graph: AnyGraph, suffix: str, names: Sequence[str]) -> JsonObject:
-    fields = {name: (graph.channels[name].UpdateType, None) for name in names if name in graph.channels}
+    """A channel whose type has no schema may have any value: it does not hide the others."""
+    kinds = {name: graph.channels[name].UpdateType for name in names if name in graph.channels}
+    fields = {name: kind if has_schema(kind) else Any for name, kind in kinds.items()}
+    return model_of(graph.get_name(suffix), fields).model_json_schema()
+
+
+def has_schema(kind: Any) -> bool:
+    try:
+        model_of("Channel", {"value": kind}).model_json_schema()
+    except Exception:
+        return False
+    return True
+
+
+def model_of(name: str, kinds: dict[str, Any]) -> type[BaseModel]:
     create = cast(Callable[..., type[BaseModel]], create_model)
-    config = ConfigDict(arbitrary_types_allowed=True)
-    return create(graph.get_name(suffix), __config__=config, **fields).model_json_schema()
+    return create(
+        name,
+        __config__=ConfigDict(arbitrary_types_allowed=True),
+        **{name: (kind, None) for name, kind in kinds.items()},
+    )

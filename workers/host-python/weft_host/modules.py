@@ -83,4 +83,6 @@ def advice_on(error: BaseException) -> str:
     package, _, inner = error.name.partition(".")
     if inner and package in sys.modules:
         return f' ("{package}" has no such module: another version of it may have; the Python is {sys.executable})'
-    return f' (add the package of "{error.name}" to the dependencies of the application; its Python is {sys.executable})'
+    return (
+        f' (add the package of "{error.name}" to the dependencies of the application; its Python is {sys.executable})'
+    )
