@@ -1,4 +1,5 @@
 /** Code that takes long to load is waited for, and the log says so. */
+import { spawn } from 'node:child_process'
 import { performance } from 'node:perf_hooks'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
@@ -19,6 +20,18 @@ t.test('the log names a child that loads, with its CPU time, until it is loaded'
   const later = new Promise(resolve => setTimeout(resolve, 20))
   await later
   t.equal(lines.length, length)
+})
+
+t.test('the CPU time is also that of children', { skip: process.platform !== 'linux' }, async t => {
+  const busy = "require('node:child_process').spawn(process.execPath, ['-e', 'for (;;);'])"
+  const child = spawn(process.execPath, ['-e', busy], { detached: true, stdio: 'ignore' })
+  t.teardown(() => process.kill(-child.pid!, 'SIGKILL'))
+  let seen = 0
+  const log = { warn: ({ cpu_seconds }: { cpu_seconds: number }) => (seen = cpu_seconds) } as unknown as Log
+  const loaded = sayWhileLoading(log, 'app host', child.pid!, 5)
+  // The child itself only waits.
+  t.ok(await until(() => seen >= 2))
+  loaded()
 })
 
 t.test('the time in which code computes is no waiting', async t => {

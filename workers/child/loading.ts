@@ -2,7 +2,7 @@
  * A child with code of the application is waited for as long as it lives: imports may take minutes. The log says every ten
  * seconds what is waited for, and how much CPU time it has used, which shows whether it makes progress.
  */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import type { Log } from '../../bus/log.js'
 
 const SAY_MS = 10_000
@@ -24,12 +24,17 @@ export function sayWhileLoading(log: Log, name: string, pid: number, every = SAY
   return () => clearInterval(timer)
 }
 
-/** Null on systems without /proc. */
-function cpuSecondsOf(pid: number): number | null {
+/** With that of its children: an app host has one for Python. Null on systems without /proc. */
+const cpuSecondsOf = (pid: number): number | null =>
+  existsSync('/proc/self/stat') ? Math.round(ticksOf(pid) / TICKS) : null
+
+function ticksOf(pid: number): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
-    return Math.round((Number(fields[11]) + Number(fields[12])) / TICKS)
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
+    return children.reduce((sum, child) => sum + ticksOf(Number(child)), Number(fields[11]) + Number(fields[12]))
   } catch {
-    return null
+    // It has ended.
+    return 0
   }
 }
