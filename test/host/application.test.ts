@@ -187,6 +187,21 @@ t.test('TypeScript, with and without "type": "module", and a default export', as
   await host.stop()
 })
 
+t.test('a tsconfig.json that extends a package which is not installed is named', async t => {
+  const path = application(
+    { graphs: { a: './a.ts:a' } },
+    { 'a.ts': 'export const a = {}', 'tsconfig.json': JSON.stringify({ extends: '@tsconfig/none/tsconfig.json' }) },
+  )
+  const host = await startHost(path)
+  t.teardown(() => host.stop())
+  const folder = dirname(path)
+  const { error } = await host.hello
+  t.equal(
+    error,
+    `${join(folder, 'tsconfig.json')} cannot be used: File '@tsconfig/none/tsconfig.json' not found (run npm install in ${folder}, with its devDependencies)`,
+  )
+})
+
 t.test('the tsconfig.json nearest to the graphs applies: path aliases and JSX', async t => {
   const jsx = "export const jsx = (type: string) => '<' + type + '>'\n"
   const view = 'export const view = (<b />) as unknown as string\n'

@@ -33,7 +33,7 @@ export function useBundle(folder: string, files: readonly string[]): void {
 
 /**
  * Must run before the first file of the application is imported. `loader`: `node_loader` of langgraph.json; `env`: the
- * variables of the process. Throws an Error with one sentence when the loader cannot be loaded.
+ * variables of the process. Throws an Error with one sentence when the loader or tsconfig.json cannot be loaded.
  */
 export async function prepareLoading(
   folder: string,
@@ -50,8 +50,14 @@ export async function prepareLoading(
   if (tsconfig !== null) env[TSCONFIG] = tsconfig
   // cjs first: esm alone fails on an application without "type": "module" (ERR_REQUIRE_CYCLE_MODULE).
   const [cjs, esm] = await Promise.all([import('tsx/cjs/api'), import('tsx/esm/api')])
-  cjs.register()
-  esm.register(tsconfig === null ? {} : { tsconfig })
+  try {
+    cjs.register()
+    esm.register(tsconfig === null ? {} : { tsconfig })
+  } catch (error) {
+    // Most often `extends` names a package of the development dependencies.
+    const why = `${(error as Error).message.replace(/\.$/, '')} (run npm install in ${folder}, with its devDependencies)`
+    throw new Error(`${tsconfig ?? `A tsconfig.json of ${folder}`} cannot be used: ${why}`)
+  }
 }
 
 /** Whether `node_loader` of langgraph.json names another loader than the one that Weft uses without it. */
