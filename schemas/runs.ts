@@ -148,10 +148,11 @@ export interface RunExecution {
 export interface RunWait {
   /**
    * time: it was created to start later; thread: an earlier run of its thread; worker: no graph worker of its pool has
-   * announced itself; limit: as many runs execute as a limit allows; slot: a free slot.
+   * announced itself; limit: as many runs execute as a limit allows; rate: as many runs of its tenant have started as its
+   * rate allows; slot: a free slot.
    */
-  reason: 'time' | 'thread' | 'worker' | 'limit' | 'slot'
-  /** ISO 8601: its time. */
+  reason: 'time' | 'thread' | 'worker' | 'limit' | 'rate' | 'slot'
+  /** ISO 8601: its time; with a rate, when the next run of its tenant may start. */
   until?: string
   /** The run of its thread that it follows. */
   run_id?: string

@@ -111,6 +111,7 @@ export const READY = [
   'graph_id',
   'assistant_id',
   'key_id',
+  'started_at',
 ] as const satisfies (keyof ReadyRun)[]
 
 /** The columns that a search compares before it reads a run. */

@@ -9,6 +9,15 @@ type MetadataPath = string & tags.Pattern<'^metadata(\\.[^.]+)+$'>
 type Priority = number & tags.Type<'int32'> & tags.Minimum<-5> & tags.Maximum<5>
 type Limit = number & tags.Type<'uint32'> & tags.Minimum<1>
 
+/** How many runs may start in a time. */
+export interface Rate {
+  max: number & tags.Type<'uint32'> & tags.Minimum<1> & tags.Maximum<1000000>
+  /** A whole number of seconds, minutes or hours. */
+  per: string & tags.Pattern<'^[1-9][0-9]{0,3}[smh]$'>
+  /** How many of them may start at once after a rest; 1 when absent. */
+  burst?: Limit
+}
+
 export interface Scheduling {
   /** Whose runs share the slots: the caller's identity, the key, or a value of the metadata. Absent: all runs are of one tenant. */
   tenant?: 'user' | 'key' | MetadataPath
@@ -31,6 +40,12 @@ export interface Scheduling {
     key?: Limit
     keys?: { [key_id: string]: Limit }
   }
+  /** How many runs of a tenant may start in a time; further ones wait. */
+  rates?: {
+    /** The rate of each tenant that `tenants` does not name. */
+    tenant?: Rate
+    tenants?: { [tenant: string]: Rate }
+  }
 }
 
 const validate = typia.createValidateEquals<Scheduling>()
@@ -49,11 +64,25 @@ export function readScheduling(setting: string): Scheduling | null {
     )
   }
   const checked = validate(value)
-  if (checked.success) return checked.data
-  const { path, expected } = checked.errors[0]!
-  const where = path.replace('$input', '').replace(/^\./, '') || 'the value'
-  throw new RangeError(`WEFT_SCHEDULING: ${where}: expected ${EXPECTED[where] ?? readable(expected)}`)
+  if (!checked.success) {
+    const { path, expected } = checked.errors[0]!
+    const where = path.replace('$input', '').replace(/^\./, '') || 'the value'
+    throw new RangeError(`WEFT_SCHEDULING: ${where}: expected ${expectedAt(where) ?? readable(expected)}`)
+  }
+  const { tenant, tenants = {} } = checked.data.rates ?? {}
+  checkBurst('rates.tenant', tenant)
+  for (const [name, rate] of Object.entries(tenants)) checkBurst(`rates.tenants.${name}`, rate)
+  return checked.data
 }
+
+function checkBurst(where: string, rate: Rate | undefined): void {
+  if (rate?.burst !== undefined && rate.burst > rate.max)
+    throw new RangeError(`WEFT_SCHEDULING: ${where}.burst: expected at most its max, ${rate.max}`)
+}
+
+const PER = /^rates\..*[.\]]per$/
+const expectedAt = (where: string): string | undefined =>
+  PER.test(where) ? 'a time as "1s", "5m" or "24h"' : EXPECTED[where]
 
 const EXPECTED: { [path: string]: string | undefined } = {
   tenant: '"user", "key" or a path as "metadata.team"',

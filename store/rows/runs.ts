@@ -76,7 +76,16 @@ export type WebhookLog = Pick<RunRow, 'webhook_due_at'> & { webhook_log: string 
 /** A run that may start, as the choice of the next run needs it. */
 export type ReadyRun = Pick<
   RunRow,
-  'run_id' | 'thread_id' | 'pool' | 'tenant' | 'priority' | 'created_at' | 'graph_id' | 'assistant_id' | 'key_id'
+  | 'run_id'
+  | 'thread_id'
+  | 'pool'
+  | 'tenant'
+  | 'priority'
+  | 'created_at'
+  | 'graph_id'
+  | 'assistant_id'
+  | 'key_id'
+  | 'started_at'
 >
 
 /** How many running runs have these values. */

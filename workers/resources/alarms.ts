@@ -1,5 +1,5 @@
 /**
- * Rows that become due at a time: delayed starts, cancels after a grace, webhooks, crons. The rows are the truth. Each
+ * Rows that become due at a time: delayed starts, cancels after a grace, webhooks, crons, rates. The rows are the truth. Each
  * resource worker has one timer, for the earliest row that it knows; a message reports an earlier row to the others; a
  * sweep every 10 s covers lost messages and clocks that jumped. Every worker may fire a row: a compare-and-set on the
  * row decides which one does.
@@ -14,11 +14,14 @@ import type { Alarms, Deps } from './context.js'
 import { fireCron } from './crons/fire.js'
 import { CRON } from './crons/record.js'
 import { cancelDue } from './runs/cancel.js'
-import { wakeRun } from './runs/wake.js'
+import { wakePaced, wakeRun } from './runs/wake.js'
 import { deliver } from './runs/webhooks.js'
+import { RATE } from './scheduling/starts.js'
 
 interface Kind<Row> {
   name: string
+  /** Absent: always. */
+  isUsed?: (deps: Deps) => boolean
   /** Rows that are due at `until` (ms), earliest first. */
   due: (store: Store, until: number, limit: number) => Promise<Row[]>
   at: (row: Row) => number
@@ -64,6 +67,15 @@ const KINDS: readonly Kind<never>[] = [
     at: row => row.due_at!,
     id: row => row.id,
     fire: fireCron,
+  }),
+  // Rates: wakes runs of a tenant that may start now.
+  kind<RecordRow>({
+    name: 'rates',
+    isUsed: ({ scheduler }) => scheduler.hasRates,
+    due: (store, until, limit) => store.records.due(RATE, until, limit),
+    at: row => row.due_at!,
+    id: row => row.id,
+    fire: wakePaced,
   }),
 ]
 
@@ -129,7 +141,7 @@ export function openAlarms(link: Link, ahead: (deps: Deps) => Promise<number | n
     // The next sweep checks again.
     if (off !== null) return
     const found = await Promise.all(
-      KINDS.map(one =>
+      KINDS.filter(({ isUsed }) => isUsed?.(deps) ?? true).map(one =>
         fireKind(deps, one).catch(error => {
           link.log.warn({ err: error, alarm: one.name }, 'due rows could not be read')
           return { next: clock.now() + RETRY_MS, won: 0, lost: 0 }

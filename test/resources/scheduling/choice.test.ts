@@ -46,6 +46,7 @@ function world(scheduling: Scheduling) {
           graph_id: 'g',
           assistant_id: 'a',
           key_id: null,
+          started_at: null,
           ...more,
         })
     },

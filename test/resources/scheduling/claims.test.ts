@@ -89,3 +89,67 @@ t.test('runs of a thread keep their order, and a wrong priority is refused befor
   while (next === 'none') next = await takeNext(deps)
   t.match(next, { run_id: second })
 })
+
+t.test('three resource workers together start exactly as many runs of a tenant as its rate allows', async t => {
+  const { all, store, seen } = await stage(t, 3, undefined, {
+    scheduling: '{"tenant":"metadata.team","rates":{"tenants":{"a":{"max":4,"per":"1h","burst":4}}}}',
+  })
+  for (const deps of all) await deps.apps.announce(BUILT_IN_APP, 'g', 'default')
+  const ids = await Promise.all(Array.from({ length: 12 }, (_, i) => createRun(all[i % 3]!, 'a')))
+  const others = await Promise.all(Array.from({ length: 6 }, (_, i) => createRun(all[i % 3]!, 'b')))
+  for (const id of [...ids, ...others]) await seen(id)
+  // Each of them is claimed, as by workers whose views of the store are old.
+  const leases = await Promise.all([...ids, ...others].map((id, i) => claimNow(all[i % 3]!, id)))
+  const started = leases.filter(one => one !== null)
+  t.equal(started.filter(({ run_id }) => ids.includes(run_id)).length, 4)
+  t.equal(started.filter(({ run_id }) => others.includes(run_id)).length, 6, 'another tenant is not kept waiting')
+  for (const deps of all) t.equal(await takeNext(deps), 'none')
+
+  // What has started counts, whoever dies; what starts again does not.
+  const [one, two] = started.filter(({ run_id }) => ids.includes(run_id))
+  const error = { error: 'WorkerLost', message: 'a test' }
+  await release(all[0]!, one!, { charge: true, end: null, error, last_event_id: null })
+  t.match(await takeNext(all[1]!), { run_id: one!.run_id, attempt: 2 })
+  await release(all[0]!, two!, { charge: false, end: 'error', error, last_event_id: null })
+  t.equal(await takeNext(all[1]!), 'none')
+  const [row] = await store.records.due('rate', Number.MAX_SAFE_INTEGER, 9)
+  const starts = await startsOf(store, ids)
+  t.equal(row!.due_at, starts[0]! + 900_000, 'the alarm is a quarter of an hour after the first start')
+  const waiting = ids.filter(id => !started.some(({ run_id }) => run_id === id))
+  const [waits] = await store.runs.summary(waiting)
+  t.equal(await all[2]!.scheduler.freeAt(waits!), row!.due_at)
+})
+
+t.test('the alarm of a rate wakes the runs that wait; a start that did not happen does not count', async t => {
+  const { all, store, seen } = await stage(t, 2, undefined, {
+    scheduling:
+      '{"tenant":"metadata.team","limits":{"graphs":{"g":100}},"rates":{"tenant":{"max":10,"per":"1s","burst":2}}}',
+  })
+  for (const deps of all) {
+    await deps.apps.announce(BUILT_IN_APP, 'g', 'default')
+    deps.alarms.start(deps)
+  }
+  const ids: string[] = []
+  for (let i = 0; i < 7; i++) ids.push(await createRun(all[i % 2]!, 'a'))
+  for (const id of ids) await seen(id)
+  const started: string[] = []
+  while (started.length < 7) {
+    const next = await takeNext(all[started.length % 2]!)
+    if (typeof next === 'object') started.push(next.run_id)
+    else await new Promise(done => setTimeout(done, 5))
+  }
+  t.same(started, ids, 'in the order of their creation')
+  const starts = await startsOf(store, ids)
+  for (const [i, from] of starts.entries())
+    for (const [j, to] of starts.entries())
+      if (j >= i) t.ok(j - i < 2 + Math.floor((to - from) / 100), `${j - i + 1} starts in ${to - from} ms`)
+  while ((await store.records.due('rate', Number.MAX_SAFE_INTEGER, 9)).length > 0)
+    await new Promise(done => setTimeout(done, 20))
+  t.pass('a tenant without starts that count leaves nothing behind')
+})
+
+/** The stored times of the first starts, earliest first. */
+async function startsOf(store: Deps['store'], ids: string[]): Promise<number[]> {
+  const found = (await store.runs.summary(ids)).map(({ started_at }) => started_at)
+  return found.filter(at => at !== null).sort((a, b) => a - b)
+}

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { readScheduling, type Scheduling } from '../../../schemas/auth/scheduling.js'
-import { limitsOf, priorityOf, tenantOf } from '../../../workers/resources/scheduling/rules.js'
+import { limitsOf, priorityOf, rateOf, tenantOf } from '../../../workers/resources/scheduling/rules.js'
 
 const run = { metadata: '{}', key_id: null, graph_id: 'g', assistant_id: 'a', auth_user: null }
 
@@ -23,6 +23,14 @@ t.test('WEFT_SCHEDULING is JSON, or the path of a file with JSON', async t => {
     ['{"weights":{"a":0}}', /WEFT_SCHEDULING: weights\.a: expected a number/],
     ['{"priority":{"graphs":{"g":6}}}', /priority\.graphs\.g: expected a number up to 5/],
     ['{"limits":{"tenant":0}}', /limits\.tenant: expected a number of at least 1/],
+    ['{"rates":{"tenant":{"max":0,"per":"1m"}}}', /rates\.tenant\.max: expected a number of at least 1/],
+    ['{"rates":{"tenant":{"max":1}}}', /rates\.tenant\.per: expected a time as "1s", "5m" or "24h"/],
+    ['{"rates":{"tenants":{"a b":{"max":1,"per":"1 minute"}}}}', /per"?: expected a time as "1s", "5m" or "24h"/],
+    [
+      '{"rates":{"tenants":{"a":{"max":2,"per":"1m","burst":3}}}}',
+      /rates\.tenants\.a\.burst: expected at most its max, 2/,
+    ],
+    ['{"rate":{}}', /WEFT_SCHEDULING: rate: expected/],
     ['{"limit":{}}', /WEFT_SCHEDULING: limit: expected/],
   ] as const)
     t.throws(() => readScheduling(text), { message: sentence, name: 'RangeError' }, text)
@@ -68,4 +76,13 @@ t.test('a named tenant or key has its own limit', async t => {
   t.same(most('a', 'k'), [1, 2])
   t.same(most('b', 'other'), [5, 7])
   t.same(most('toString', null), [5])
+})
+
+t.test('a named tenant has its own rate', async t => {
+  const rates = { tenant: { max: 10, per: '1s' }, tenants: { a: { max: 1, per: '1m', burst: 1 } } }
+  t.same(rateOf({ rates }, 'a'), { interval: 60_000_000, slack: 0 })
+  t.same(rateOf({ rates }, ''), { interval: 100_000, slack: 0 })
+  t.same(rateOf({ rates }, 'constructor'), { interval: 100_000, slack: 0 })
+  t.equal(rateOf({ rates: { tenants: rates.tenants } }, 'b'), null)
+  t.equal(rateOf({ limits: {} }, 'b'), null)
 })

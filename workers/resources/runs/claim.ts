@@ -9,11 +9,13 @@ import { isTerminal } from '../../../schemas/runs.js'
 import type { Sender } from '../../../schemas/subjects.js'
 import type { RunRow } from '../../../store/rows/runs.js'
 import type { ThreadRow } from '../../../store/rows/threads.js'
+import type { Step } from '../../../store/steps.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { firstEligible } from '../rows/thread-status.js'
+import type { CountedStart } from '../scheduling/starts.js'
 import { cancelNow, ignoreEnded } from './cancel.js'
-import { checkpointFor, claimRows, findKwargs, startBody } from './claimed.js'
+import { type ClaimRows, checkpointFor, claimRows, findKwargs, startBody } from './claimed.js'
 import { refusalOf } from './refusal.js'
 import { release } from './release.js'
 import { isHalfClaimed, repair } from './repair.js'
@@ -141,35 +143,22 @@ async function endRefused({ deps, thread, run }: Claiming): Promise<Outcome> {
   return ENDED
 }
 
-async function take({ deps, request, sender, thread, run }: Claiming): Promise<Outcome> {
-  const { store } = deps
+async function take(claiming: Claiming): Promise<Outcome> {
+  const { deps, thread, run } = claiming
   const kwargs = await findKwargs(deps, run)
-  const rows = claimRows(run, thread, { worker: request.worker, pool: sender.pool })
+  const [held, tuple] = await Promise.all([holdAtRate(claiming), checkpointFor(deps, run, thread)])
+  if (held === READ_AGAIN) return READ_AGAIN
+  // It is woken by the alarm of the rate.
+  if (held === null) return { head: { claim: 'waiting' } }
+  const { rows, counted } = held
   const { lease } = rows
-  const [failed, tuple] = await Promise.all([
-    store.apply([
-      { step: 'threads.patch', thread_id: thread.thread_id, where: { rev: thread.rev }, set: rows.thread },
-      {
-        step: 'runs.patch',
-        run_id: run.run_id,
-        // With the attempt that was read: a repair of this claim raises it, and the claim must fail then.
-        where: { status: ['pending', 'running', 'accepting'], attempt: run.attempt },
-        set: rows.run,
-      },
-    ]),
-    checkpointFor(deps, run, thread),
-  ])
-  if (failed === 1) {
-    // Held on the thread row, while another claim has the run or it has ended: no other call would release it soon.
-    const held = await store.threads.get(null, thread.thread_id)
-    if (held?.active?.token === lease.token) await repair(deps, held, run.run_id)
-  }
-  if (failed !== -1) return READ_AGAIN
   announceClaim(deps, { ...run, ...rows.run })
   if (deps.scheduler.hasLimits && (await deps.scheduler.isOver(run))) {
     // Whoever counts after its claim sees every claim before: no more runs than the limit ever execute.
     const over = { error: 'LimitReached', message: 'as many runs execute as the limits allow' }
-    await release(deps, lease, { charge: false, end: null, error: over, last_event_id: null })
+    const body = { charge: false, end: null, error: over, last_event_id: null }
+    await release(deps, lease, body, undefined, { started_at: run.started_at })
+    if (counted !== null) await undoStart(deps, counted)
     return { head: { claim: 'waiting' } }
   }
   if (run.cancel !== null) {
@@ -184,4 +173,64 @@ async function take({ deps, request, sender, thread, run }: Claiming): Promise<O
     return ENDED
   }
   return { head: { claim: 'taken', lease }, body: startBody(deps, { ...run, kwargs }, rows, tuple) }
+}
+
+interface HeldRun {
+  rows: ClaimRows
+  /** Null: its start counts for no rate. */
+  counted: CountedStart | null
+}
+
+/** Holds the run, with the start counted where its tenant has a rate. Null: the rate lets it start later. */
+async function holdAtRate(claiming: Claiming): Promise<HeldRun | typeof READ_AGAIN | null> {
+  const { deps, run } = claiming
+  const { scheduler, serialize } = deps
+  if (!scheduler.hasRate(run)) return hold(claiming, null)
+  // All claims of a tenant change one record.
+  return serialize(`rate ${run.app} ${run.tenant}`, async () => {
+    const now = clock.now()
+    const counted = await scheduler.countStart(run, now)
+    if (counted === null) return null
+    const held = await hold(claiming, counted, now)
+    if (held === READ_AGAIN) await undoStart(deps, counted)
+    else deps.alarms.set(counted.due_at)
+    return held
+  })
+}
+
+/** A start that did not happen counts no more, unless others have started since. */
+async function undoStart({ store, alarms }: Deps, { undo }: CountedStart): Promise<void> {
+  const step = await undo()
+  if (step !== null && (await store.apply([step])) === -1) alarms.set(clock.now())
+}
+
+async function hold(
+  { deps, request, sender, thread, run }: Claiming,
+  counted: CountedStart | null,
+  now?: number,
+): Promise<HeldRun | typeof READ_AGAIN> {
+  const { store } = deps
+  const rows = claimRows(run, thread, { worker: request.worker, pool: sender.pool }, now)
+  const take: Step = {
+    step: 'threads.patch',
+    thread_id: thread.thread_id,
+    where: { rev: thread.rev },
+    set: rows.thread,
+  }
+  const show: Step = {
+    step: 'runs.patch',
+    run_id: run.run_id,
+    // With the attempt that was read: a repair of this claim raises it, and the claim must fail then.
+    where: { status: ['pending', 'running', 'accepting'], attempt: run.attempt },
+    set: rows.run,
+  }
+  // The count first: a crash between the steps starts no run too many.
+  const steps = [...(counted === null ? [] : [counted.step]), take, show]
+  const failed = await store.apply(steps)
+  if (steps[failed] === show) {
+    // Held on the thread row, while another claim has the run or it has ended: no other call would release it soon.
+    const held = await store.threads.get(null, thread.thread_id)
+    if (held?.active?.token === rows.lease.token) await repair(deps, held, run.run_id)
+  }
+  return failed === -1 ? { rows, counted } : READ_AGAIN
 }

@@ -36,8 +36,8 @@ export function claimRows(
   run: RunRow,
   thread: ThreadPart,
   { worker, pool }: { worker: string; pool: string },
+  now = clock.now(),
 ): ClaimRows {
-  const now = clock.now()
   const attempt = run.attempt + 1
   const token = v4()
   const claim_no = thread.claim_no + 1

@@ -31,8 +31,8 @@ export interface EarlyClaim {
  * work queue. It must be handed over, or its slot settled.
  */
 export async function claimEarly(deps: Deps, run: RunRow, thread: ThreadRow): Promise<EarlyClaim | null> {
-  // With limits every run is counted after its claim, before it starts.
-  if (run.due_at > 0 || deps.scheduler.hasLimits) return null
+  // With limits every run is counted after its claim, before it starts; with a rate the claim counts it.
+  if (run.due_at > 0 || deps.scheduler.hasLimits || deps.scheduler.hasRate(run)) return null
   const [name, kwargs] = await Promise.all([deps.apps.poolFor(run.app, run.pool), findKwargs(deps, run)])
   const pool = token<'pool'>('pool', name)
   const slot = kwargs === null ? null : deps.slots.take(pool)

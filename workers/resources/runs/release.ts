@@ -3,6 +3,7 @@ import type { Reply } from '../../../bus/serve.js'
 import type { Lease, Release } from '../../../schemas/calls.js'
 import { fail } from '../../../schemas/errors.js'
 import { firstIdOf } from '../../../schemas/subjects.js'
+import type { RunRow } from '../../../store/rows/runs.js'
 import type { Active, ThreadRow } from '../../../store/rows/threads.js'
 import type { Deps } from '../context.js'
 import { settle } from './settle.js'
@@ -20,10 +21,16 @@ interface TakeOver {
 /**
  * The run waits again before all others of its thread. After three charged attempts without a new checkpoint it ends as
  * `error` instead; the thread is released either way. The answer says whether the run ended. With `takeOver` a claim
- * releases the run of a dead holder, and continues with it: nothing is woken.
+ * releases the run of a dead holder, and continues with it: nothing is woken. `columns`: what else the run gets back.
  */
-export async function release(deps: Deps, lease: Held, body: Release, takeOver?: TakeOver): Promise<Reply> {
-  const reply = await giveBack(deps, lease, body, takeOver)
+export async function release(
+  deps: Deps,
+  lease: Held,
+  body: Release,
+  takeOver?: TakeOver,
+  columns: Pick<Partial<RunRow>, 'started_at'> = {},
+): Promise<Reply> {
+  const reply = await giveBack(deps, lease, body, takeOver, columns)
   // The dead worker may have stored a checkpoint that the thread does not name: the next attempt makes it again.
   const { thread_id, run_id, attempt } = lease
   if (takeOver !== undefined) await deps.store.apply([{ step: 'checkpoints.trim', thread_id, run_id, attempt }])
@@ -35,6 +42,7 @@ async function giveBack(
   lease: Held,
   { charge, end, error, last_event_id }: Release,
   takeOver: TakeOver | undefined,
+  columns: Pick<Partial<RunRow>, 'started_at'>,
 ): Promise<Reply> {
   const { store } = deps
   const { run_id, thread_id, token } = lease
@@ -75,7 +83,7 @@ async function giveBack(
         step: 'runs.patch',
         run_id,
         where: { token, heartbeats },
-        set: { status: 'pending', last_event_id: sent },
+        set: { ...columns, status: 'pending', last_event_id: sent },
       },
       {
         step: 'threads.patch',

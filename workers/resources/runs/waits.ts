@@ -22,7 +22,10 @@ export async function waitOf(
   if (before !== undefined && before !== run.run_id) return { reason: 'thread', run_id: before }
   if (apps.announcedFor(await apps.poolFor(run.app, run.pool)) === null) return { reason: 'worker' }
   const limit = await scheduler.limitOf(run)
-  if (limit === null) return { reason: 'slot' }
+  if (limit === null) {
+    const free = await scheduler.freeAt(run)
+    return free === null ? { reason: 'slot' } : { reason: 'rate', of: 'tenant', until: time(free) }
+  }
   const { of, running, most } = limit
   return { reason: 'limit', of, ...(filter === null ? { running, most } : {}) }
 }

@@ -2,6 +2,7 @@
 import { wake } from '../../../bus/queue.js'
 import { token } from '../../../schemas/ids.js'
 import { isTerminal } from '../../../schemas/runs.js'
+import type { RecordRow } from '../../../store/rows/records.js'
 import type { RunSummary } from '../../../store/rows/runs.js'
 import type { Queued } from '../../../store/rows/threads.js'
 import { clock } from '../clock.js'
@@ -41,6 +42,21 @@ export function wakeLimited(deps: Waking, run: RunSummary): void {
   wakeRun(deps, { ...run, status: 'pending', ready_at: clock.now() }, id).catch(error =>
     deps.link.log.warn({ err: error, run_id: run.run_id }, 'a wake-up was not published'),
   )
+}
+
+/** The alarm of a rate: wakes as many runs of its tenant as may start. The wake-ups come first, so that none is lost. */
+export async function wakePaced(deps: Deps, row: RecordRow): Promise<boolean> {
+  const { runs, step } = await deps.scheduler.due(row)
+  const wakeUps = runs.map((run, i) =>
+    // All workers that fire the alarm publish the same ones.
+    wakeRun(
+      deps,
+      { ...run, app: row.app, status: 'pending', ready_at: run.created_at },
+      `rate:${row.id}:${row.rev}:${i}`,
+    ),
+  )
+  await Promise.all(wakeUps)
+  return (await deps.store.apply([step])) === -1
 }
 
 /** Publishes the wake-up of the first run in line, beside what waits for the caller: the sweeper repeats a lost one. */

@@ -14,6 +14,14 @@ export interface View {
   occupied(): Promise<OccupiedSlots[]>
   /** Whether runs that were accepted for the pool go to `to` now. */
   goes(pool: string, to: string): Promise<boolean>
+  /** The rates of tenants; absent: there are none. */
+  rates?: {
+    /** Whether no run of the tenant may start, as far as is known. */
+    isPaused(tenant: string): boolean
+    /** Whether a run of the tenant may start; it then counts as started for `chosen_ms`. Null: the tenant has no rate. */
+    choose(tenant: string): Promise<boolean> | null
+    chosen_ms: number
+  }
 }
 
 /** The view is read again after this time; earlier, when it has no run that may start. */
@@ -39,6 +47,8 @@ export function openChoice(scheduling: Scheduling, view: View, now = () => perfo
   const chosen = new Map<string, { run: ReadyRun; until: number }>()
   const served = new Map<string, number>()
   let tenants: Tenant[] = []
+  /** All waiting runs of the view by tenant, the chosen ones, too. */
+  let groups = new Map<string, ReadyRun[]>()
   let occupied: OccupiedSlots[] = []
   let at = Number.NEGATIVE_INFINITY
   let reading: Promise<void> | null = null
@@ -52,7 +62,7 @@ export function openChoice(scheduling: Scheduling, view: View, now = () => perfo
     at = now()
     waits = new Set(ready.map(({ run_id }) => run_id))
     for (const [id, { until }] of chosen) if (until < at || !waits.has(id)) chosen.delete(id)
-    const groups = new Map<string, ReadyRun[]>()
+    groups = new Map()
     for (const run of ready) {
       const name = run.tenant ?? ''
       groups.set(name, [...(groups.get(name) ?? []), run])
@@ -81,16 +91,23 @@ export function openChoice(scheduling: Scheduling, view: View, now = () => perfo
     return sum
   }
 
+  const refreshed = async () => {
+    // What is being read may be older than this call.
+    await reading
+    await refresh()
+  }
+
   const isFree = (run: ReadyRun) => limitsOf(scheduling, run).every(({ most, counts }) => count(counts) < most)
 
   /** Without a pause: two calls never choose one run. */
   function take(pools: ReadonlySet<string>): ReadyRun | null {
     let found: { tenant: Tenant; run: ReadyRun; share: number } | null = null
     for (const tenant of tenants) {
+      const isPaused = view.rates?.isPaused(tenant.name) ?? false
       const share = tenant.running / weightOf(scheduling, tenant.name)
       for (const run of tenant.waiting) {
         if (found !== null && !isBefore({ tenant, run, share }, found)) break
-        if (!pools.has(run.pool) || !isFree(run)) continue
+        if (!pools.has(run.pool) || (isPaused && isFirst(run)) || !isFree(run)) continue
         found = { tenant, run, share }
         break
       }
@@ -108,7 +125,25 @@ export function openChoice(scheduling: Scheduling, view: View, now = () => perfo
   async function best(pool: string): Promise<ReadyRun | null> {
     const pools = new Set(tenants.flatMap(({ waiting }) => waiting.map(run => run.pool)))
     for (const one of pools) if (!(await view.goes(one, pool))) pools.delete(one)
-    return take(pools)
+    for (;;) {
+      const run = take(pools)
+      const mayStart = run === null || !isFirst(run) ? null : view.rates?.choose(run.tenant ?? '')
+      if (run === null || mayStart == null) return run
+      if (await mayStart) {
+        chosen.set(run.run_id, { run, until: now() + view.rates!.chosen_ms })
+        return run
+      }
+      putBack(run)
+    }
+  }
+
+  /** It is as if the run had not been chosen. */
+  function putBack(run: ReadyRun): void {
+    if (!chosen.delete(run.run_id)) return
+    const tenant = tenants.find(({ name }) => name === (run.tenant ?? ''))
+    if (tenant === undefined) return
+    tenant.running--
+    tenant.waiting = [...tenant.waiting, run].sort((a, b) => a.priority - b.priority || a.created_at - b.created_at)
   }
 
   return {
@@ -129,10 +164,26 @@ export function openChoice(scheduling: Scheduling, view: View, now = () => perfo
       for (const id of chosen.keys()) if (waits.has(id)) return 'later'
       return 'none'
     },
+    /** A run that was chosen has not started, and may be chosen again. */
+    putBack(run_id: string) {
+      const one = chosen.get(run_id)
+      if (one !== undefined) putBack(one.run)
+    },
+    /** Runs of the tenant that wait for their first start; all that a view can hold when they are not more than `more`. */
+    async waiting(tenant: string, more: number): Promise<readonly ReadyRun[]> {
+      const known = () => (groups.get(tenant) ?? []).filter(isFirst)
+      const found = known()
+      if (now() - at <= OLD_MS && found.length > more) return found
+      await refreshed()
+      return known()
+    },
     /** How many tenants have runs that wait. */
     tenants: () => tenants.filter(({ waiting }) => waiting.length > 0).length,
   }
 }
+
+/** Later starts of a run count for no rate. */
+const isFirst = ({ started_at }: ReadyRun): boolean => started_at === null
 
 type Candidate = { tenant: Tenant; run: ReadyRun; share: number }
 

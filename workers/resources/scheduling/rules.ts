@@ -6,6 +6,7 @@ import { jsonText, parseJson } from '../../../schemas/exact.js'
 import { isObject } from '../../../schemas/json.js'
 import type { LimitKind } from '../../../schemas/runs.js'
 import type { OccupiedSlots, RunRow } from '../../../store/rows/runs.js'
+import { type Pace, paceOf } from './pace.js'
 
 const MAX_TENANT = 256
 const [FIRST, LAST] = [-5, 5]
@@ -38,6 +39,12 @@ export function priorityOf({ priority = {} }: Scheduling, run: New): number {
 }
 
 export const weightOf = ({ weights }: Scheduling, tenant: string): number => named(weights, tenant) ?? 1
+
+/** Null: any number of its runs may start. */
+export function rateOf({ rates = {} }: Scheduling, tenant: string): Pace | null {
+  const rate = named(rates.tenants, tenant) ?? rates.tenant
+  return rate === undefined ? null : paceOf(rate)
+}
 
 export interface Limit {
   of: LimitKind

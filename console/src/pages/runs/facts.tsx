@@ -100,6 +100,12 @@ function Wait({ wait, thread }: { wait: RunWait; thread: string }) {
       </>
     )
   if (reason === 'worker') return <>a graph worker of its pool: none is there</>
+  if (reason === 'rate')
+    return (
+      <>
+        the rate of its {of}: the next run may start at {new Date(until!).toLocaleString()}
+      </>
+    )
   if (reason === 'slot') return <>a free slot</>
   const counts = most === undefined ? '' : `: ${running} of ${most} run`
   return (

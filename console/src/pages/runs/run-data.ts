@@ -47,7 +47,7 @@ export interface Execution {
 
 /** Why a pending run has not begun. */
 export interface RunWait {
-  reason: 'time' | 'thread' | 'worker' | 'limit' | 'slot'
+  reason: 'time' | 'thread' | 'worker' | 'limit' | 'rate' | 'slot'
   until?: string
   run_id?: string
   of?: string
