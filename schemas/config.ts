@@ -64,7 +64,7 @@ export const SETTINGS = {
   scheduling: setting(
     'WEFT_SCHEDULING',
     '',
-    'How tenants share the slots of a pool: priorities, weights and limits as JSON, or the path of a JSON file.',
+    'How tenants share the slots of a pool: priorities, weights, limits and rates as JSON, or the path of a JSON file.',
   ),
   hand_over: internal(
     'WEFT_HAND_OVER',

@@ -82,6 +82,7 @@ const EVERY_STORE: { readonly [name: string]: string } = {
   'api/oauth/flow': 'tokens and consents',
   'api/run-lists': 'lists, pages and counts of runs',
   'api/runs': 'runs',
+  'api/runs/rates': 'runs that are counted by their claims',
   'api/runs/search': 'searches and counts over all runs',
   'api/store/items': 'items',
   'api/store/semantic-search': 'vectors',
