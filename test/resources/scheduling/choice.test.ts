@@ -2,10 +2,10 @@
 import t from 'tap'
 import type { Scheduling } from '../../../schemas/auth/scheduling.js'
 import type { ReadyRun } from '../../../store/rows/runs.js'
-import { openChoice } from '../../../workers/resources/scheduling/choice.js'
+import { openChoice, type View } from '../../../workers/resources/scheduling/choice.js'
 
 /** A store of waiting and running runs, and a clock that moves by hand. */
-function world(scheduling: Scheduling) {
+function world(scheduling: Scheduling, rates?: NonNullable<View['rates']>) {
   let no = 0
   let clock = 0
   let reads = 0
@@ -26,6 +26,7 @@ function world(scheduling: Scheduling) {
       },
       occupied: async () => running.map(run => ({ ...run, count: 1 })),
       goes: async (pool, to) => pool === to || pool === 'earlier',
+      ...(rates === undefined ? {} : { rates }),
     },
     () => clock,
   )
@@ -63,6 +64,8 @@ function world(scheduling: Scheduling) {
     },
     /** Chooses, and the claim comes to nothing. */
     next: () => choice.next('default'),
+    putBack: choice.putBack,
+    waitingOf: async (tenant: string, more: number) => (await choice.waiting(tenant, more)).map(({ run_id }) => run_id),
     end: (run_id: string) =>
       running.splice(
         running.findIndex(run => run.run_id === run_id),
@@ -145,4 +148,45 @@ t.test('a pool gets its own runs and those of pools that it replaces', async t =
   t.equal(await start(), 'a-2')
   t.equal(await start(), 'none')
   t.equal(await start('other'), 'a-1')
+})
+
+t.test('a tenant that its rate lets wait leaves slots to others, and keeps the order of its runs', async t => {
+  let left = 2
+  const asked: string[] = []
+  const { wait, start, next, putBack, waitingOf, pass } = world(
+    { tenant: 'user' },
+    {
+      isPaused: tenant => tenant === 'known' || (tenant === 'paced' && left < 0),
+      choose(tenant) {
+        asked.push(tenant)
+        return tenant === 'free' ? null : Promise.resolve(left-- > 0)
+      },
+      chosen_ms: 1_000,
+    },
+  )
+  wait('known', 2)
+  wait('paced', 4)
+  wait('known', 1, { started_at: 1 })
+  t.same(await Promise.all([start(), start(), start(), start()]), ['paced-3', 'known-7', 'paced-4', 'none'])
+  t.notOk(asked.includes('known'), 'a later attempt counts for no rate')
+  wait('free', 1)
+  pass(300)
+  t.equal(await start(), 'free-8')
+  left = 1
+  t.match(await next(), { run_id: 'paced-5' })
+  putBack('paced-5')
+  left = 1
+  t.match(await next(), { run_id: 'paced-5' }, 'its claim was refused')
+  t.same(await waitingOf('paced', 1), ['paced-5', 'paced-6'], 'the chosen one, too')
+  t.same(await waitingOf('known', 0), ['known-1', 'known-2'])
+})
+
+t.test('runs that are counted are no older than the question', async t => {
+  const { wait, next, waitingOf, reads } = world({ tenant: 'user' })
+  wait('a', 2)
+  await next()
+  t.equal((await waitingOf('a', 1)).length, 2)
+  t.equal(reads(), 1, 'enough are known')
+  wait('a', 1)
+  t.equal((await waitingOf('a', 2)).length, 3)
 })

@@ -22,8 +22,8 @@ interface Body {
   tenant: string
   /** Until when its starts count (microseconds). */
   until: number
-  /** More runs wait than wake-ups were published: the next start makes the alarm due. */
-  more: boolean
+  /** More runs wait than were woken: after so many starts the alarm is due. 0: no more wait. */
+  more: number
   /** The time until its alarm is repeated (ms), while runs that it woke do not start; 0 after a start. */
   again: number
   /** The last start. */
@@ -79,14 +79,14 @@ export function openStarts(scheduling: Scheduling | null, { records }: Pick<Stor
 
   return {
     paceOf,
-    isPaused: (app, tenant) => (known.get(idOf(app, tenant))?.free ?? 0) > clock.now(),
+    isPaused: (app, tenant) => (known.get(keyOf(app, tenant))?.free ?? 0) > clock.now(),
     async choose(app, tenant) {
       const pace = paceOf(tenant)
       if (pace === null) return true
-      const id = idOf(app, tenant)
-      const row = await records.get(RATE, id)
+      const key = keyOf(app, tenant)
+      const row = await read(app, tenant)
       const now = clock.now()
-      const before = known.get(id)
+      const before = known.get(key)
       const stored = row === null ? 0 : bodyOf(row).until
       const { chosen, expires } = before !== undefined && before.expires > now ? before : { chosen: 0, expires: 0 }
       const until = Math.max(stored, chosen)
@@ -95,8 +95,8 @@ export function openStarts(scheduling: Scheduling | null, { records }: Pick<Stor
       if (isPaused) {
         // What was chosen may not start; what is stored may be undone.
         const free = freeAt(pace, stored) > now ? Math.min(freeAt(pace, stored), now + PAUSED_MS) : expires
-        known.set(id, { chosen, expires, free })
-      } else known.set(id, { chosen: afterStart(pace, until, now), expires: now + CHOSEN_MS, free: 0 })
+        known.set(key, { chosen, expires, free })
+      } else known.set(key, { chosen: afterStart(pace, until, now), expires: now + CHOSEN_MS, free: 0 })
       return !isPaused
     },
     async freeAt(app, tenant) {
@@ -108,12 +108,13 @@ export function openStarts(scheduling: Scheduling | null, { records }: Pick<Stor
     async count(app, tenant, now) {
       const pace = paceOf(tenant)!
       const row = await read(app, tenant)
-      const before = row === null ? { tenant, until: 0, more: false, again: 0, start: '' } : bodyOf(row)
+      const before = row === null ? { tenant, until: 0, more: 0, again: 0, start: '' } : bodyOf(row)
       if (startsAt(pace, before.until, now) === 0) return null
       const start = v4()
-      const body = { ...before, until: afterStart(pace, before.until, now), again: 0, start }
-      const free = freeAt(pace, body.until)
-      const due_at = free > now ? free : body.more ? now : restsAt(body.until)
+      const until = afterStart(pace, before.until, now)
+      const body = { ...before, until, more: before.more > 1 ? before.more - 1 : before.more, again: 0, start }
+      const free = freeAt(pace, until)
+      const due_at = free > now ? free : before.more === 1 ? now : restsAt(until)
       const id = idOf(app, tenant)
       // A record that was removed since it was read, and inserted again, has another revision.
       const rev = row?.rev ?? now
@@ -124,7 +125,7 @@ export function openStarts(scheduling: Scheduling | null, { records }: Pick<Stor
       const undo = async () => {
         const row = await read(app, tenant)
         // Its alarm wakes what had to wait for the start, or removes the record.
-        return row === null || bodyOf(row).start !== start ? null : patch(row, { ...before, more: true }, now)
+        return row === null || bodyOf(row).start !== start ? null : patch(row, { ...before, more: 1 }, now)
       }
       return { step, due_at, undo }
     },
@@ -137,11 +138,11 @@ export function openStarts(scheduling: Scheduling | null, { records }: Pick<Stor
       if (pace !== null && runs.length > 0) {
         const again = Math.min(Math.max(2 * body.again, AGAIN_MS), MOST_MS)
         const due_at = starts === 0 ? freeAt(pace, body.until) : now + again
-        const step = patch(row, { ...body, more: runs.length > starts, again }, due_at)
+        const step = patch(row, { ...body, more: runs.length > starts ? starts : 0, again }, due_at)
         return { runs: runs.slice(0, starts), step }
       }
       const rests = restsAt(body.until)
-      if (rests > now) return { runs: [], step: patch(row, { ...body, more: false, again: 0 }, rests) }
+      if (rests > now) return { runs: [], step: patch(row, { ...body, more: 0, again: 0 }, rests) }
       return { runs: [], step: { step: 'records.remove', kind: RATE, id: row.id, where: { rev: row.rev } } }
     },
   }
@@ -153,6 +154,9 @@ const MOST_KNOWN = 10_000
 function forget(known: Map<string, { expires: number; free: number }>, now: number): void {
   for (const [id, { expires, free }] of known) if (expires <= now && free <= now) known.delete(id)
 }
+
+/** No hash: it is asked for each waiting tenant at each choice. */
+const keyOf = (app: string, tenant: string): string => `${app} ${tenant}`
 
 const idOf = (app: string, tenant: string): string => hash('sha256', jsonText([app, tenant]))
 
