@@ -106,11 +106,17 @@ export function openFreeCores(share: number, look = lookAtMachine): FreeCores {
       const sees = time >= LOOK_MS
       let free = sees ? (idle - from.idle) / time : all
       // A job that has just begun or ended was seen for a part of the time: it counts as long as it runs, and no longer.
+      let [running, freed] = [0, 0]
       for (const job of jobs) {
         const seen = sees ? Math.max(0, Math.min(job.until, at) - Math.max(job.since, from.at)) / time : 0
-        free -= job.cores * ((job.until === Infinity ? 1 : 0) - seen)
+        if (job.until === Infinity) {
+          running += job.cores
+          free -= job.cores * (1 - seen)
+        } else freed += job.cores * seen
         if (job.until <= from.at) jobs.delete(job)
       }
+      // The others take what a job leaves when they need more than there is.
+      free += Math.min(freed, Math.max(0, all - running))
       return Math.min(free, all) - share * all
     },
     expect(cores) {

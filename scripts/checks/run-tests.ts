@@ -53,7 +53,7 @@ const {
  */
 const limits: Limits =
   jobs === undefined
-    ? { jobs: 10, least: 2 * availableParallelism(), cores: openFreeCores(0.02) }
+    ? { jobs: 10, least: 2 * availableParallelism(), cores: openFreeCores(0.05) }
     : { jobs: Number(jobs) || 1 }
 
 /** Replaced in a run of everything, so that it does not grow. */

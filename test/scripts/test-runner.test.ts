@@ -237,6 +237,20 @@ t.test('cores of a job that has ended are free at once, although the time before
   t.end()
 })
 
+t.test('a job that ends frees no core while the others need more than there are', t => {
+  const machine = { at: 0, idle: 0, all: 2 }
+  const cores = openFreeCores(0, () => machine)
+  const ends = [0.8, 0.8, 0.8, 0.8].map(cores.expect)
+  cores.now()
+  machine.at += 3_000
+  t.equal(cores.now(), 0, 'busy')
+  ends[0]!()
+  t.equal(cores.now(), 0, '2.4 are needed')
+  ends[1]!()
+  t.equal(Math.round(cores.now() * 10), 4)
+  t.end()
+})
+
 t.test('test files: some run on each store; flags leave some out', t => {
   const all = testFiles({ withoutBrowser: false, embeddedOnly: false })
   const names = all.map(({ name }) => name)
