@@ -26,6 +26,25 @@ t.teardown(async () => {
   if (files) rmSync(files, { recursive: true, force: true })
 })
 
+t.test(
+  'questions about a compiled graph are answered by an idle host, those about a factory by another one',
+  { skip },
+  async t => {
+    const hosts = () => cluster.pids().filter(pid => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('start.py'))
+    const describe = async (path: string) => {
+      const answer = await fetch(`${cluster.url}/assistants/${path}`)
+      t.equal(answer.status, 200, path)
+      return (await answer.json()) as object
+    }
+    const before = hosts()
+    t.match(await describe('counter/schemas'), { state_schema: { properties: { steps: {} } } })
+    for (const path of ['nested/graph?xray=true', 'nested/subgraphs?recurse=true']) await describe(path)
+    t.same(hosts(), before)
+    await describe('factory/schemas')
+    t.equal(hosts().length, before.length + 1)
+  },
+)
+
 t.test('through the official Python SDK', { skip }, async t => {
   const client = await venvOf(join(pythonChecks, 'requirements.txt'))
   for (const file of ['check.py', 'check_runs.py', 'check_graphs.py'])

@@ -1,6 +1,6 @@
 /**
- * Questions to code of the application beside runs. A question about a graph, the embedder, the encryption, the store and user
- * interfaces have dedicated processes; a question about a thread goes to a host of runs.
+ * Questions to code of the application beside runs. The embedder, the encryption, the store, user interfaces and most questions
+ * about a graph have dedicated processes; a question about a thread goes to a host of runs.
  */
 import type { Lifecycle } from '../../bus/lifecycle.js'
 import { bytesHandler, type Handler, jsonHandler } from '../../bus/serve.js'
@@ -49,8 +49,8 @@ export function openAppCalls(options: Options): AppCalls {
   life.push({ name: 'user interfaces', stop: () => interfaces.stop() })
   const call = bytesHandler(bytes => supervisor.callAny(hosts.pickForCall, bytes))
   const describe = bytesHandler(async bytes => {
-    const language = hosts.languageOf(callIn(bytes).graph_id)
-    return supervisor.call(await describer.host(language), bytes)
+    const { graph_id } = callIn(bytes)
+    return supervisor.call(hosts.pickIdle(graph_id) ?? (await describer.host(hosts.languageOf(graph_id))), bytes)
   })
   const onThreads = { state: call, history: call, update: call, forget: call }
   const handlers: { [verb: string]: Handler } = {

@@ -1,6 +1,7 @@
 /**
  * A host for questions about graphs: how they are drawn, and their schemas. It executes no runs, so an extraction that
- * is slow or blocks its event loop delays no run; it is started by the first question and stopped when idle.
+ * is slow or blocks its event loop delays no run; it is started by the first question that no other host answers (pools.ts), and
+ * stopped when idle.
  */
 import type { Language } from '../../schemas/description.js'
 import type { Program } from '../child/start.js'

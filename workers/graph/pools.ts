@@ -3,6 +3,7 @@ import type { Libraries } from '../../schemas/announcements.js'
 import type { Language } from '../../schemas/description.js'
 import type { Hello } from '../../schemas/host.js'
 import type { Program } from '../child/start.js'
+import type { GraphHost } from './host-process.js'
 import { type HostPool, type PoolOptions, startPool } from './pool.js'
 
 export interface PoolsOptions extends Omit<PoolOptions, 'program'> {
@@ -13,6 +14,11 @@ export interface PoolsOptions extends Omit<PoolOptions, 'program'> {
 export interface HostPools extends HostPool {
   /** The language of a graph; that of the first pool for a graph that no host has reported. */
   languageOf(graph_id: string): Language
+  /**
+   * A host of Python that has no runs, for a question about a compiled graph: it answers in milliseconds. Null for others: a factory is
+   * code of the application, and types of TypeScript are read for seconds.
+   */
+  pickIdle(graph_id: string): GraphHost | null
   /** The versions of LangGraph that hosts have reported so far. */
   libraries(): Libraries
 }
@@ -22,10 +28,14 @@ export function startPools({ languages, programOf, ...options }: PoolsOptions): 
   const pools = new Map(languages.map(language => [language, start(language)]))
   const all = [...pools.values()]
   const languageByGraph = new Map<string, Language>()
+  const compiled = new Set<string>()
   const libraries: Libraries = {}
   const hellos = languages.map(async language => {
     const hello = await pools.get(language)!.hello
-    for (const { graph_id } of hello.graphs) languageByGraph.set(graph_id, language)
+    for (const { graph_id, inputs } of hello.graphs) {
+      languageByGraph.set(graph_id, language)
+      if (inputs !== undefined) compiled.add(graph_id)
+    }
     if (hello.library !== undefined) libraries[language] = hello.library
     return hello
   })
@@ -33,6 +43,11 @@ export function startPools({ languages, programOf, ...options }: PoolsOptions): 
   const poolOf = (graph_id: string) => pools.get(languageOf(graph_id))!
   return {
     languageOf,
+    pickIdle(graph_id) {
+      if (languageOf(graph_id) !== 'python' || !compiled.has(graph_id)) return null
+      const host = poolOf(graph_id).pickForCall(graph_id)
+      return host?.slots.size === 0 ? host : null
+    },
     libraries: () => libraries,
     hello: Promise.all(hellos).then(merged),
     hasReadyHost: () => all.some(pool => pool.hasReadyHost()),
