@@ -29,7 +29,7 @@ export interface Scheduler {
   countStart(run: Pick<RunRow, 'app' | 'tenant' | 'run_id'>, now: number): Promise<CountedStart | null>
   /** When the rate of its tenant lets the run start (ms); null: now. */
   freeAt(run: Pick<RunRow, 'app' | 'tenant' | 'started_at'>): Promise<number | null>
-  /** What the alarm of a rate has to do (starts.ts). */
+  /** Says which runs the alarm of a rate wakes, and the step that follows (starts.ts). */
   due(row: RecordRow): Promise<Due>
 }
 

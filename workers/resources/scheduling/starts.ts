@@ -58,7 +58,7 @@ export interface Starts {
   freeAt(app: string, tenant: string): Promise<number | null>
   /** Counts a start at `now` (ms). Null: it has to wait. */
   count(app: string, tenant: string, now: number): Promise<CountedStart | null>
-  /** What an alarm has to do: the runs to wake among those that wait, and then the step. */
+  /** Says which of the waiting runs an alarm wakes, and the step that follows. */
   due(
     row: RecordRow,
     waiting: (app: string, tenant: string, more: number) => Promise<readonly ReadyRun[]>,
@@ -71,7 +71,7 @@ export interface Due {
 }
 
 export function openStarts(scheduling: Scheduling | null, { records }: Pick<Store, 'records'>): Starts {
-  /** What was chosen here, until when it counts, and until when the tenant has to wait. */
+  /** By tenant: the starts that were chosen here, until when they count, and until when the tenant has to wait. */
   const known = new Map<string, { chosen: number; expires: number; free: number }>()
 
   const paceOf = (tenant: string | null) => (scheduling === null ? null : rateOf(scheduling, tenant ?? ''))
@@ -93,7 +93,7 @@ export function openStarts(scheduling: Scheduling | null, { records }: Pick<Stor
       if (known.size > MOST_KNOWN) forget(known, now)
       const isPaused = freeAt(pace, until) > now
       if (isPaused) {
-        // What was chosen may not start; what is stored may be undone.
+        // A chosen run may not start, and a stored start may be undone.
         const free = freeAt(pace, stored) > now ? Math.min(freeAt(pace, stored), now + PAUSED_MS) : expires
         known.set(key, { chosen, expires, free })
       } else known.set(key, { chosen: afterStart(pace, until, now), expires: now + CHOSEN_MS, free: 0 })
