@@ -23,7 +23,7 @@ export function readyRunsConformance(t: Test, store: Store): void {
       make(app, { tenant, created_at: at, ready_at: at, pool: 'one', ...more })
     const a = [await ready('a', 3), await ready('a', 1), await ready('a', 9, { priority: -5 }), await ready('a', 2)]
     const none = await ready('', 7)
-    const b = await ready('b', 8, { pool: 'two', key_id: 'k' })
+    const b = await ready('b', 8, { pool: 'two', key_id: 'k', started_at: 4 })
     await ready('a', 1, { ready_at: null })
     await ready(null, 1, { ready_at: null })
     for (const status of ['accepting', 'running', 'success'] as const) await ready('a', 1, { status })
@@ -38,9 +38,10 @@ export function readyRunsConformance(t: Test, store: Store): void {
       [none, a[2]!].map(({ run_id }) => run_id),
       'no more tenants than asked for',
     )
-    const { run_id, thread_id, pool, tenant, priority, created_at, graph_id, assistant_id, key_id } = b
+    const { run_id, thread_id, pool, tenant, priority, created_at, graph_id, assistant_id, key_id, started_at } = b
+    const place = { run_id, thread_id, pool, tenant, priority, created_at }
     const found = await store.runs.ready(app, 9, 9)
-    t.same(found.at(-1), { run_id, thread_id, pool, tenant, priority, created_at, graph_id, assistant_id, key_id })
+    t.same(found.at(-1), { ...place, graph_id, assistant_id, key_id, started_at })
     t.same(await store.runs.ready(randomUUID(), 9, 9), [])
   })
 
