@@ -46,13 +46,13 @@ export async function openEgress(rules: Rules, user: HostUser | null, log: Log):
     }
   }
 
-  const server = createServer((incoming, answer) => void relayRequest(incoming, answer))
+  const server = createServer((incoming, answer) => void relayRequest(incoming, answer).catch(() => answer.destroy()))
   server.maxConnections = MAX_CONNECTIONS
   server.on('connection', socket => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  server.on('connect', (incoming, near, head) => void relayConnection(incoming, near, head))
+  server.on('connect', (incoming, near, head) => void relayConnection(incoming, near, head).catch(() => near.destroy()))
   server.on('clientError', (_, socket) => socket.destroy())
 
   async function relayConnection({ url = '' }: IncomingMessage, near: Duplex, head: Buffer): Promise<void> {
@@ -89,14 +89,20 @@ export async function openEgress(rules: Rules, user: HostUser | null, log: Log):
       headers: { ...withoutHop(headers), host },
       agent: false,
     })
+    const fail = (error: Error) =>
+      answer.headersSent ? answer.destroy() : answer.writeHead(502, TEXT).end(`${error.message}\n`)
     outgoing.on('response', response => {
-      answer.writeHead(response.statusCode ?? 502, withoutHop(response.headers))
-      response.pipe(answer)
       response.on('error', () => answer.destroy())
+      try {
+        answer.writeHead(response.statusCode ?? 502, withoutHop(response.headers))
+      } catch (error) {
+        // Node.js reads answers that it does not write, as a status below 100.
+        response.destroy()
+        return fail(error as Error)
+      }
+      response.pipe(answer)
     })
-    outgoing.on('error', error =>
-      answer.headersSent ? answer.destroy() : answer.writeHead(502, TEXT).end(`${error.message}\n`),
-    )
+    outgoing.on('error', fail)
     answer.on('close', () => outgoing.destroy())
     incoming.pipe(outgoing)
   }

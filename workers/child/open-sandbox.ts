@@ -29,6 +29,10 @@ interface Options {
 export async function openSandbox({ config, user, node, log, installs = false }: Options): Promise<OpenSandbox> {
   const sandbox = findSandbox(config, user)
   const network = parseNetwork(config.host_network)
+  if (sandbox === null && network !== 'on')
+    throw new Error(
+      'WEFT_HOST_NETWORK: code is kept from the network in a sandbox only; set WEFT_HOST_SANDBOX=bubblewrap, too',
+    )
   if (sandbox === null) return { sandbox, close() {} }
   const rules = typeof network === 'string' && installs ? publicRules(config.allow_hosts) : network
   if (typeof rules === 'string') return { sandbox: { ...sandbox, network: rules }, close() {} }
