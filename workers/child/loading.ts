@@ -31,10 +31,18 @@ const cpuSecondsOf = (pid: number): number | null =>
 function ticksOf(pid: number): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
-    return children.reduce((sum, child) => sum + ticksOf(Number(child)), Number(fields[11]) + Number(fields[12]))
+    return childrenOf(pid).reduce((sum, child) => sum + ticksOf(child), Number(fields[11]) + Number(fields[12]))
   } catch {
     // It has ended.
     return 0
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
+  } catch {
+    // Some kernels have no such list.
+    return []
   }
 }
