@@ -7,7 +7,7 @@ import { authorizationText, block, calloutText, type Secrets, usersText } from '
 
 const ACCOUNTS = [ROLES_ACCOUNT, POOLS_ACCOUNT]
 
-/** Each account has a leaf connection of its own, with a user of its own. `password`: the text of theirs. */
+/** Each account has a separate leaf connection and user. `password`: the text of the password that both users have. */
 export const hubText = (secrets: Secrets, password: string): string => `${authorizationText(secrets, true)}leafnodes {
   listen: "0.0.0.0:7422"
   authorization {

@@ -15,13 +15,13 @@ const stay = 'trap "exit 0" TERM; while :; do sleep 0.1; done'
 const PROGRAMS = {
   app: `cat /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null || cat /sys/fs/cgroup/memory.max
         echo "pids $(cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max)"
-        echo "a file of $(cat /work/file)"
+        echo "a file of $(cat /room/file)"
         touch /models/x 2>/dev/null || echo 'the claim is read-only'
         grep -q ' /fast tmpfs .*size=1024k' /proc/mounts && echo 'the volume in memory has its size'
         ${stay}`,
-  init: 'echo the init container >/work/file',
+  init: 'echo the init container >/room/file',
   // Its network has the interfaces of the replica.
-  sidecar: `cat /sys/class/net/eth0/address >/work/address; ${stay}`,
+  sidecar: `cat /sys/class/net/eth0/address >/room/address; ${stay}`,
   greedy: 'exec tail /dev/zero',
 }
 
@@ -81,15 +81,15 @@ t.test('limits, volumes, an init container, a sidecar, and their removal', { ski
       { name: 'data', persistentVolumeClaim: { claimName: 'models' } },
     ],
     volume_mounts: [
-      { name: 'work', mountPath: '/work' },
+      { name: 'work', mountPath: '/room' },
       { name: 'fast', mountPath: '/fast' },
       { name: 'data', mountPath: '/models', readOnly: true },
     ],
     init_containers: [
-      { name: 'first', image: `${REGISTRY}/init:1`, volumeMounts: [{ name: 'work', mountPath: '/work' }] },
+      { name: 'first', image: `${REGISTRY}/init:1`, volumeMounts: [{ name: 'work', mountPath: '/room' }] },
     ],
     sidecars: [
-      { name: 'beside', image: `${REGISTRY}/sidecar:1`, volumeMounts: [{ name: 'work', mountPath: '/work' }] },
+      { name: 'beside', image: `${REGISTRY}/sidecar:1`, volumeMounts: [{ name: 'work', mountPath: '/room' }] },
     ],
   })
   const said: string[] = []
@@ -134,7 +134,7 @@ t.test('an active replica that dies while no deploy worker runs', { skip }, asyn
   const sidecar = {
     name: 'beside',
     image: `${REGISTRY}/sidecar:1`,
-    volumeMounts: [{ name: 'work', mountPath: '/work' }],
+    volumeMounts: [{ name: 'work', mountPath: '/room' }],
   }
   const task = taskWith('app', { volumes: [{ name: 'work', emptyDir: {} }], sidecars: [sidecar] })
   const done = rollOut(driver, task)
