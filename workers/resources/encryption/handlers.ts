@@ -18,7 +18,7 @@ import type { JsonObject } from '../../../schemas/json.js'
 import { cutter, pack } from '../../../schemas/packed.js'
 import { host } from '../../../schemas/subjects.js'
 import type { Apps } from '../apps.js'
-import type { AppHandlers, AppSettings } from '../rows/app-settings.js'
+import { type AppHandlers, type AppSettings, activeSettings } from '../rows/app-settings.js'
 import type { OwnCipher } from './own.js'
 
 export interface HandlerDeps {
@@ -40,12 +40,8 @@ const SILENCE_MS = 2_000
 const AT_ONCE = 4 * 1024 * 1024
 
 /** The handlers of the revision that serves now; null: the application has none. */
-export async function handlersOf({ apps, settings }: HandlerDeps, app: string): Promise<AppHandlers | null> {
-  const all = await settings.of('encryption', app)
-  if (all.length === 0) return null
-  const active = await apps.poolFor(app, all[0]!.pool)
-  return all.find(({ pool }) => pool === active) ?? null
-}
+export const handlersOf = (deps: HandlerDeps, app: string): Promise<AppHandlers | null> =>
+  activeSettings(deps, 'encryption', app)
 
 /** The results in the order of the values. Throws `unavailable` without a graph worker, and what a handler refused. */
 export async function callHandlers(

@@ -23,6 +23,7 @@ import { merge } from '../../../schemas/json.js'
 import { host } from '../../../schemas/subjects.js'
 import { type Access, seesObject } from '../access.js'
 import type { Deps } from '../context.js'
+import { activeSettings } from '../rows/app-settings.js'
 import { NO_ITEM, NOT_YOURS } from './rules.js'
 
 /** A database that is called over a network takes its time. */
@@ -45,10 +46,8 @@ export interface AppStore {
 
 /** Null: the revision that serves now has no store of its own. */
 export async function appStoreOf(deps: Pick<Deps, 'apps' | 'caller' | 'settings'>, app: string) {
-  const stores = await deps.settings.of('app_store', app)
-  if (stores.length === 0) return null
-  const active = await deps.apps.poolFor(app, stores[0]!.pool)
-  return stores.some(({ pool }) => pool === active) ? openAppStore(deps, active) : null
+  const found = await activeSettings(deps, 'app_store', app)
+  return found === null ? null : openAppStore(deps, found.pool)
 }
 
 function openAppStore({ caller }: Pick<Deps, 'caller'>, pool: string): AppStore {

@@ -76,6 +76,26 @@ export interface AppSettings {
   announce(app: string, pool: string, announced: Announced): Promise<void>
 }
 
+/** Settings that name their pool. */
+type PooledKind = { [Kind in SettingKind]: PoolSettings[Kind] extends { pool: string } ? Kind : never }[SettingKind]
+
+interface Readers {
+  apps: { poolFor(app: string, pool: string): Promise<string> }
+  settings: Pick<AppSettings, 'of'>
+}
+
+/** The settings of the revision that serves now; null: it has none. */
+export async function activeSettings<Kind extends PooledKind>(
+  { apps, settings }: Readers,
+  kind: Kind,
+  app: string,
+): Promise<PoolSettings[Kind] | null> {
+  const all = await settings.of(kind, app)
+  if (all.length === 0) return null
+  const active = await apps.poolFor(app, all[0]!.pool)
+  return all.find(({ pool }) => pool === active) ?? null
+}
+
 /** A value that another resource worker stored shows here after this time, if its announcement is lost. */
 const CACHE_MS = 5_000
 const MAX_POOLS = 100

@@ -9,6 +9,7 @@ import type { ThreadRow } from '../../../store/rows/threads.js'
 import { clock } from '../clock.js'
 import type { Deps } from '../context.js'
 import { clearCrons } from '../crons/record.js'
+import { activeSettings } from '../rows/app-settings.js'
 import { pages } from '../rows/pages.js'
 import { HALF_MADE_MS } from '../rows/thread-ttl.js'
 import { cancel, ignoreEnded, REASONS } from '../runs/cancel.js'
@@ -52,11 +53,8 @@ export async function removeThread(deps: Deps, row: ThreadRow, { copies = true }
 
 /** Its checkpoints in the checkpointer of the application (`checkpointer.path`). */
 async function removeCopies(deps: Deps, { app, thread_id }: ThreadRow): Promise<void> {
-  const all = await deps.settings.of('app_checkpointer', app)
-  if (all.length === 0) return
-  const active = await deps.apps.poolFor(app, all[0]!.pool)
-  const found = all.find(({ pool }) => pool === active)
-  if (found !== undefined) await askHost(deps, { app, thread_id, graph_id: found.graph_id }, { verb: 'forget' })
+  const found = await activeSettings(deps, 'app_checkpointer', app)
+  if (found !== null) await askHost(deps, { app, thread_id, graph_id: found.graph_id }, { verb: 'forget' })
 }
 
 /** Clients no longer see it or add runs to it, and the sweeper removes it after a crash. */

@@ -9,7 +9,7 @@ import { token } from '../../../schemas/ids.js'
 import type { ItemIndex, ItemPut } from '../../../schemas/items/items.js'
 import { host } from '../../../schemas/subjects.js'
 import type { Apps } from '../apps.js'
-import type { AppSettings } from '../rows/app-settings.js'
+import { type AppSettings, activeSettings } from '../rows/app-settings.js'
 import { textsOf, WHOLE } from './texts.js'
 
 export interface EmbedDeps {
@@ -28,12 +28,8 @@ const AT_ONCE = 500
 const MAX_BYTES = 1024 * 1024
 
 /** The index of the revision that serves now; null: the application has none. */
-export async function indexOf({ apps, settings }: EmbedDeps, app: string): Promise<ItemIndex | null> {
-  const indexes = await settings.of('item_index', app)
-  if (indexes.length === 0) return null
-  const active = await apps.poolFor(app, indexes[0]!.pool)
-  return indexes.find(({ pool }) => pool === active) ?? null
-}
+export const indexOf = (deps: EmbedDeps, app: string): Promise<ItemIndex | null> =>
+  activeSettings(deps, 'item_index', app)
 
 /**
  * The vectors of each item that is written (store/port.ts ItemVectors), in the order of the items; empty for an item
